@@ -1,0 +1,185 @@
+//! How a run is asked for.
+
+use crate::{EventKind, ThreadId};
+
+/// A schedule for one run: forced steps, then a policy for the rest, and the memory whose accesses count.
+///
+/// The same plan gives the same run. Addresses in a plan are those of one build under fixed layout; what
+/// outlives a build is a [`Clip`](crate::Clip).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    pub steps: Vec<Step>,
+    /// What happens when a step cannot be taken: a strict plan ends the run there as diverged, a loose one
+    /// passes the step over.
+    pub strict: bool,
+    /// Decides once the steps are used up.
+    pub policy: Policy,
+    /// Memory whose plain accesses are events and schedule points.
+    pub tracked: Tracked,
+    /// Also find out which other memory is shared, for later plans. Does not change the schedule.
+    pub learn: bool,
+    /// Record function entry and exit.
+    pub functions: bool,
+    /// The run is ended after this many events; a livelock if nothing moved by then.
+    pub max_events: u64,
+    /// Seeds what the program sees as random.
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    /// One thread after the other, each until it blocks.
+    fn default() -> Plan {
+        Plan {
+            steps: Vec::new(),
+            strict: false,
+            policy: Policy::RunToBlock,
+            tracked: Tracked::default(),
+            learn: false,
+            functions: false,
+            max_events: 1_000_000,
+            seed: 0,
+        }
+    }
+}
+
+/// Run `thread`, and no other, up to a point.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Step {
+    pub thread: ThreadId,
+    pub until: Until,
+}
+
+/// Where a step stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Until {
+    /// When the thread is about to do its `occurrence`-th (from 1) operation of this kind at this address.
+    Before { kind: EventKind, address: u64, occurrence: u32 },
+    /// When the thread has ended.
+    End,
+}
+
+/// Who runs when nothing is forced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// The running thread goes on until it blocks or ends; then the one created first.
+    RunToBlock,
+    /// Any thread that can run, at every schedule point.
+    Random { seed: u64 },
+    /// Always the highest priority that can run; priorities are drawn from `seed` and the thread's id. Before
+    /// the n-th event, for each n in `changes`, the running thread becomes the lowest (PCT).
+    Priorities { seed: u64, changes: Vec<u64> },
+}
+
+/// A piece of memory, in the terms of one build.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Extent {
+    /// Fixed addresses: globals, and mappings.
+    Fixed { start: u64, len: u64 },
+    /// In every block allocated at this stack of calls (innermost first, 0 where it is shorter), the bytes
+    /// from `start`.
+    Heap { site: [u64; 3], start: u64, len: u64 },
+    /// On this thread's stack, bytes from its base.
+    Stack { thread: ThreadId, start: i64, len: u64 },
+}
+
+impl Extent {
+    /// Bytes covered.
+    pub fn len(&self) -> u64 {
+        match *self {
+            Extent::Fixed { len, .. } | Extent::Heap { len, .. } | Extent::Stack { len, .. } => len,
+        }
+    }
+
+    /// Covers nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// This extent with `other` added, when the two touch or overlap.
+    fn join(&self, other: &Extent) -> Option<Extent> {
+        /// The union of two ranges given as (start, length), if it is a range.
+        fn union(a: (i128, u64), b: (i128, u64)) -> Option<(i128, u64)> {
+            let (a_end, b_end) = (a.0 + i128::from(a.1), b.0 + i128::from(b.1));
+            let start = a.0.min(b.0);
+            (a.0 <= b_end && b.0 <= a_end).then(|| (start, (a_end.max(b_end) - start) as u64))
+        }
+        match (self, other) {
+            (&Extent::Fixed { start: a, len: m }, &Extent::Fixed { start: b, len: n }) => {
+                let (start, len) = union((a.into(), m), (b.into(), n))?;
+                Some(Extent::Fixed { start: start as u64, len })
+            }
+            (&Extent::Heap { site, start: a, len: m }, &Extent::Heap { site: other, start: b, len: n })
+                if site == other =>
+            {
+                let (start, len) = union((a.into(), m), (b.into(), n))?;
+                Some(Extent::Heap { site, start: start as u64, len })
+            }
+            (Extent::Stack { thread, start: a, len: m }, Extent::Stack { thread: other, start: b, len: n })
+                if thread == other =>
+            {
+                let (start, len) = union((i128::from(*a), *m), (i128::from(*b), *n))?;
+                Some(Extent::Stack { thread: thread.clone(), start: start as i64, len })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The shared memory a plan knows of: extents, sorted, none touching another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tracked(Vec<Extent>);
+
+impl Tracked {
+    /// The extents, in order.
+    pub fn extents(&self) -> &[Extent] {
+        &self.0
+    }
+
+    /// Adds what is not there yet; says whether anything was new.
+    pub fn extend(&mut self, extents: impl IntoIterator<Item = Extent>) -> bool {
+        let mut all = self.0.clone();
+        all.extend(extents.into_iter().filter(|extent| !extent.is_empty()));
+        all.sort();
+        let mut merged: Vec<Extent> = Vec::with_capacity(all.len());
+        for extent in all {
+            match merged.last().and_then(|last| last.join(&extent)) {
+                Some(joined) => *merged.last_mut().expect("join needs a last extent") = joined,
+                None => merged.push(extent),
+            }
+        }
+        let grew = merged != self.0;
+        self.0 = merged;
+        grew
+    }
+}
+
+impl FromIterator<Extent> for Tracked {
+    fn from_iter<I: IntoIterator<Item = Extent>>(extents: I) -> Tracked {
+        let mut tracked = Tracked::default();
+        tracked.extend(extents);
+        tracked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_that_touch_become_one() {
+        let mut tracked = Tracked::default();
+        assert!(tracked.extend([Extent::Fixed { start: 8, len: 8 }, Extent::Fixed { start: 0, len: 8 }]));
+        assert_eq!(tracked.extents(), [Extent::Fixed { start: 0, len: 16 }]);
+        assert!(!tracked.extend([Extent::Fixed { start: 4, len: 4 }]));
+        let stack = |start, len| Extent::Stack { thread: ThreadId::main(), start, len };
+        assert!(tracked.extend([stack(-16, 4), stack(-12, 4), stack(-4, 4)]));
+        assert_eq!(tracked.extents()[1..], [stack(-16, 8), stack(-4, 4)]);
+    }
+
+    #[test]
+    fn heap_extents_of_different_sites_stay_apart() {
+        let heap = |site, start| Extent::Heap { site: [site, 0, 0], start, len: 8 };
+        let tracked: Tracked = [heap(1, 0), heap(2, 8), heap(1, 8)].into_iter().collect();
+        assert_eq!(tracked.extents(), [Extent::Heap { site: [1, 0, 0], start: 0, len: 16 }, heap(2, 8)]);
+    }
+}

@@ -1,0 +1,342 @@
+//! The memory that the tool and the runtime share.
+//!
+//! One file in memory, mapped by the tool, by the fork server and by every run. It holds, at fixed offsets:
+//! the [`Control`] block, the plan (written by the tool before a run), and what a run leaves behind: what each
+//! thread was about to do, the call stacks, the shared memory it learnt of, and the log of [`Record`]s. All of
+//! it is written as the run goes, so it is there whatever becomes of the process. The file is sparse: regions
+//! are as large as they may ever get, and only touched pages exist.
+//!
+//! Tool and runtime are always of one build (the runtime travels inside the tool), so there is no
+//! compatibility to keep here; [`VERSION`] only guards against a stale library left in a cache. Bump it when
+//! any layout in this module changes.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::{EventKind, Extent, MemoryOrder, Outcome, Plan, Policy, Step, ThreadId, Tracked, Until};
+
+/// Changes with every change of layout.
+pub const VERSION: u32 = 1;
+/// Environment variable that makes the runtime active; its value is `VERSION`.
+pub const ENVIRONMENT: &str = "THREADBARE_RUN";
+/// Where a tested program finds the shared file and the socket to the tool.
+pub const MEMORY_FD: i32 = 198;
+pub const SOCKET_FD: i32 = 199;
+
+/// Regions of the shared file, as offsets from its start.
+pub const PLAN_OFFSET: u64 = 0x1000;
+pub const PLAN_BYTES: u64 = 64 << 20;
+pub const PENDING_OFFSET: u64 = PLAN_OFFSET + PLAN_BYTES;
+pub const PENDING_BYTES: u64 = 16 << 20;
+pub const STACKS_OFFSET: u64 = PENDING_OFFSET + PENDING_BYTES;
+pub const STACKS_BYTES: u64 = 256 << 20;
+pub const LEARNT_OFFSET: u64 = STACKS_OFFSET + STACKS_BYTES;
+pub const LEARNT_BYTES: u64 = 64 << 20;
+pub const LOG_OFFSET: u64 = LEARNT_OFFSET + LEARNT_BYTES;
+pub const LOG_BYTES: u64 = 16 << 30;
+pub const FILE_BYTES: u64 = LOG_OFFSET + LOG_BYTES;
+
+/// The most events a plan may ask for.
+pub const MAX_EVENTS: u64 = LOG_BYTES / size_of::<Record>() as u64 - 1;
+/// The most threads a run may have: their indices are 16 bits in a [`Record`].
+pub const MAX_THREADS: usize = 60_000;
+
+/// What the tool and the runtime say to each other through the socket.
+pub mod message {
+    /// Runtime to tool: stands before its first thread, ready for plans.
+    pub const READY: u8 = b'R';
+    /// Tool to runtime: the plan is in place, run it.
+    pub const RUN: u8 = b'P';
+    /// Runtime to tool: the run is over, followed by its wait status (4 bytes, native order).
+    pub const DONE: u8 = b'D';
+}
+
+/// First page of the shared file.
+#[repr(C)]
+pub struct Control {
+    pub version: AtomicU32,
+    /// The process of the run under way, 0 between runs.
+    pub run_pid: AtomicU32,
+    /// The address the runtime's library is loaded at, so that its own frames can be told apart.
+    pub events: AtomicU64,
+    /// Records at the start of the log that describe the state at the first thread's creation (live heap
+    /// blocks); the run's own events follow.
+    pub prologue: AtomicU64,
+    pub plan_words: AtomicU64,
+    pub pending: AtomicU32,
+    pub stacks: AtomicU32,
+    pub learnt_words: AtomicU64,
+    /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
+    pub contexts: AtomicU32,
+    /// How the run ended, as an [`Ending`]; 0 when it said nothing.
+    pub ending: AtomicU32,
+    /// Signal number, exit code or step, by `ending`.
+    pub ending_detail: AtomicU32,
+    pub ending_thread: AtomicU32,
+    pub ending_pc: AtomicU64,
+    pub ending_stack: AtomicU32,
+    pub message_bytes: AtomicU32,
+    pub message: [u8; MESSAGE_BYTES],
+}
+
+/// The longest message a run can leave.
+pub const MESSAGE_BYTES: usize = 1024;
+
+const _: () = assert!(size_of::<Control>() <= PLAN_OFFSET as usize);
+
+/// What a run says of its end, in [`Control::ending`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Ending {
+    /// Nothing: the wait status tells.
+    Silent = 0,
+    Assertion = 1,
+    Abort = 2,
+    Signal = 3,
+    Exception = 4,
+    Deadlock = 5,
+    Livelock = 6,
+    EventBound = 7,
+    Diverged = 8,
+    Unsupported = 9,
+    /// `exit` was called, or `main` returned; the code is the detail.
+    Exit = 10,
+}
+
+impl Ending {
+    pub fn from_number(number: u32) -> Option<Ending> {
+        use Ending::*;
+        [
+            Silent, Assertion, Abort, Signal, Exception, Deadlock, Livelock, EventBound, Diverged,
+            Unsupported, Exit,
+        ]
+        .into_iter()
+        .find(|ending| *ending as u32 == number)
+    }
+}
+
+/// One event, as the runtime writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Record {
+    /// An [`EventKind`].
+    pub kind: u8,
+    /// Memory order in the low half, outcome in the high half.
+    pub detail: u8,
+    /// In order of creation; the main thread is 0.
+    pub thread: u16,
+    /// Index into the stacks of this run, 0 for an empty one.
+    pub stack: u32,
+    /// Return address in the low 48 bits; above, the size, or `0xffff` when `value` holds it.
+    pub pc_size: u64,
+    /// An address, or for thread events the index of the other thread.
+    pub object: u64,
+    pub value: u64,
+}
+
+const PC_BITS: u32 = 48;
+const LONG: u64 = 0xffff;
+
+impl Record {
+    pub const fn detail(order: MemoryOrder, outcome: Outcome) -> u8 {
+        order as u8 | (outcome as u8) << 4
+    }
+
+    pub const fn pc_size(pc: u64, size: u64) -> u64 {
+        pc & ((1 << PC_BITS) - 1) | (if size < LONG { size } else { LONG }) << PC_BITS
+    }
+
+    pub const fn pc(&self) -> u64 {
+        self.pc_size & ((1 << PC_BITS) - 1)
+    }
+
+    pub const fn size(&self) -> u64 {
+        match self.pc_size >> PC_BITS {
+            LONG => self.value,
+            size => size,
+        }
+    }
+
+    pub fn event_kind(&self) -> Option<EventKind> {
+        EventKind::from_byte(self.kind)
+    }
+
+    pub fn order(&self) -> Option<MemoryOrder> {
+        MemoryOrder::from_byte(self.detail & 0xf)
+    }
+
+    pub fn outcome(&self) -> Option<Outcome> {
+        Outcome::from_byte(self.detail >> 4)
+    }
+}
+
+/// A call stack: the call that returns to `pc`, made from the stack `parent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stack {
+    pub pc: u64,
+    pub parent: u32,
+    pub unused: u32,
+}
+
+/// What a thread was about to do when the run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PendingRecord {
+    pub thread: u32,
+    pub kind: u8,
+    pub blocked: u8,
+    pub unused: u16,
+    pub stack: u32,
+    /// The thread that holds what it waits for, plus 1; 0 for none known.
+    pub holder: u32,
+    pub pc: u64,
+    pub object: u64,
+}
+
+/// Words did not decode: tool and runtime disagree, which is a fault of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbled;
+
+/// Reads the words of a plan or an extent one after the other.
+struct Words<'a>(&'a [u64]);
+
+impl Words<'_> {
+    fn next(&mut self) -> Result<u64, Garbled> {
+        let (&first, rest) = self.0.split_first().ok_or(Garbled)?;
+        self.0 = rest;
+        Ok(first)
+    }
+
+    /// A count of items that take at least one word each.
+    fn count(&mut self) -> Result<usize, Garbled> {
+        let count = self.next()? as usize;
+        if count > self.0.len() { Err(Garbled) } else { Ok(count) }
+    }
+
+    fn thread(&mut self) -> Result<ThreadId, Garbled> {
+        let path: Vec<u32> = (0..self.count()?)
+            .map(|_| u32::try_from(self.next()?).map_err(|_| Garbled))
+            .collect::<Result<_, _>>()?;
+        ThreadId::from_path(&path).ok_or(Garbled)
+    }
+}
+
+fn push_thread(words: &mut Vec<u64>, thread: &ThreadId) {
+    words.push(thread.path().len() as u64);
+    words.extend(thread.path().iter().map(|&part| u64::from(part)));
+}
+
+const FLAG_STRICT: u64 = 1;
+const FLAG_LEARN: u64 = 2;
+const FLAG_FUNCTIONS: u64 = 4;
+
+/// A plan as words, for the shared file.
+pub fn encode_plan(plan: &Plan) -> Vec<u64> {
+    let mut words = vec![
+        u64::from(plan.strict) * FLAG_STRICT
+            | u64::from(plan.learn) * FLAG_LEARN
+            | u64::from(plan.functions) * FLAG_FUNCTIONS,
+        plan.max_events,
+        plan.seed,
+    ];
+    match &plan.policy {
+        Policy::RunToBlock => words.push(0),
+        Policy::Random { seed } => words.extend([1, *seed]),
+        Policy::Priorities { seed, changes } => {
+            words.extend([2, *seed, changes.len() as u64]);
+            words.extend(changes);
+        }
+    }
+    words.push(plan.steps.len() as u64);
+    for step in &plan.steps {
+        push_thread(&mut words, &step.thread);
+        match step.until {
+            Until::End => words.push(0),
+            Until::Before { kind, address, occurrence } => {
+                words.extend([u64::from(kind as u8), address, u64::from(occurrence)]);
+            }
+        }
+    }
+    words.extend(encode_extents(plan.tracked.extents()));
+    words
+}
+
+/// The plan that was encoded.
+pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
+    let mut words = Words(words);
+    let (flags, max_events, seed) = (words.next()?, words.next()?, words.next()?);
+    let policy = match words.next()? {
+        0 => Policy::RunToBlock,
+        1 => Policy::Random { seed: words.next()? },
+        2 => Policy::Priorities {
+            seed: words.next()?,
+            changes: (0..words.count()?).map(|_| words.next()).collect::<Result<_, _>>()?,
+        },
+        _ => return Err(Garbled),
+    };
+    let steps = (0..words.count()?)
+        .map(|_| {
+            let thread = words.thread()?;
+            let until = match words.next()? {
+                0 => Until::End,
+                kind => Until::Before {
+                    kind: u8::try_from(kind).ok().and_then(EventKind::from_byte).ok_or(Garbled)?,
+                    address: words.next()?,
+                    occurrence: u32::try_from(words.next()?).map_err(|_| Garbled)?,
+                },
+            };
+            Ok(Step { thread, until })
+        })
+        .collect::<Result<_, _>>()?;
+    let tracked: Tracked = decode_extents(words.0)?.into_iter().collect();
+    Ok(Plan {
+        steps,
+        strict: flags & FLAG_STRICT != 0,
+        policy,
+        tracked,
+        learn: flags & FLAG_LEARN != 0,
+        functions: flags & FLAG_FUNCTIONS != 0,
+        max_events,
+        seed,
+    })
+}
+
+/// Extents as words: how the runtime reports what it learnt, and the last part of a plan.
+pub fn encode_extents(extents: &[Extent]) -> Vec<u64> {
+    let mut words = vec![extents.len() as u64];
+    for extent in extents {
+        match extent {
+            Extent::Fixed { start, len } => words.extend([0, *start, *len]),
+            Extent::Heap { site, start, len } => words.extend([1, site[0], site[1], site[2], *start, *len]),
+            Extent::Stack { thread, start, len } => {
+                words.push(2);
+                push_thread(&mut words, thread);
+                words.extend([*start as u64, *len]);
+            }
+        }
+    }
+    words
+}
+
+/// The extents that were encoded.
+pub fn decode_extents(words: &[u64]) -> Result<Vec<Extent>, Garbled> {
+    let mut words = Words(words);
+    (0..words.count()?)
+        .map(|_| {
+            Ok(match words.next()? {
+                0 => Extent::Fixed { start: words.next()?, len: words.next()? },
+                1 => Extent::Heap {
+                    site: [words.next()?, words.next()?, words.next()?],
+                    start: words.next()?,
+                    len: words.next()?,
+                },
+                2 => Extent::Stack {
+                    thread: words.thread()?,
+                    start: words.next()? as i64,
+                    len: words.next()?,
+                },
+                _ => return Err(Garbled),
+            })
+        })
+        .collect()
+}
