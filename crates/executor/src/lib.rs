@@ -1,1 +1,26 @@
-//! (to come)
+//! Runs a program under plans.
+//!
+//! A [`Worker`] is one running copy of the program, stopped before its first thread: a fork server. Each
+//! [`Worker::run`] hands it a plan and gives back a [`Run`]: what the run left in shared memory, cheap to look
+//! at, and turned into a full [`Trace`](threadbare_trace::Trace) only when asked ([`Run::trace`]). Workers
+//! know nothing of each other, so any number of them work side by side, each on a thread of its own.
+//!
+//! A tested program never outlives its worker: it has a process group of its own, which is killed when the
+//! worker is dropped, and the kernel kills it when the tool dies. Time and memory of a run are bounded by
+//! [`Limits`].
+//!
+//! What to run next is not decided here.
+
+mod ending;
+mod library;
+mod memory;
+mod run;
+mod shrink;
+mod symbolise;
+mod worker;
+
+pub use ending::Ended;
+pub use library::{InstallError, install};
+pub use run::{FailureKey, Run};
+pub use shrink::shrink;
+pub use worker::{Limits, RunError, StartError, Target, Worker};

@@ -1,1 +1,52 @@
-//! (to come)
+//! The compiled program as data.
+//!
+//! A [`Program`] is the executable and shared objects of one tested program, at the addresses they are loaded
+//! at. It translates between what a run deals in, addresses, and what people and clips deal in: source
+//! positions, names of variables, and [`Site`](threadbare_trace::Site)s, which are places that are found again
+//! in the next build. It reads ELF and DWARF only, so that it works alike for gcc, clang and rustc, and needs
+//! neither the compiler nor a running process.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use threadbare_program::Program;
+//!
+//! let program = Program::open(&std::env::current_exe()?)?;
+//! let main = program.symbol_address("main").ok_or("every program has a main")?;
+//! assert_eq!(program.location(main + 1).address, main + 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It answers as far as the files go and never fails in the middle: without debug information a location is
+//! the name of its function, and what is not known at all is `None`. Damaged files are refused by
+//! [`Program::open`] or count as files without debug information.
+//!
+//! Not here: where objects of the heap come from (that is known to a trace), and anything that needs the
+//! program to run. Control-flow graphs, call graphs and distances are to stand on the same decoded functions
+//! (`calls`) and belong here too.
+//!
+//! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
+//! entries); `types`, `locals` and `frame_info` name memory; `calls` decodes functions, and `site` finds
+//! places again by them; `maps` and `module` say what is loaded where; `program` puts these together.
+
+mod calls;
+mod debug_info;
+mod error;
+mod frame_info;
+mod image;
+mod locals;
+mod maps;
+mod module;
+mod program;
+mod site;
+mod source;
+mod symbols;
+mod types;
+
+pub use error::ProgramError;
+pub use program::{Global, Instrumentation, Program};
+
+/// Locks a cache. One that a panicking thread held is as good as any: entries are put in whole.
+fn unpoisoned<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

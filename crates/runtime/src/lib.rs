@@ -1,1 +1,102 @@
-//! (to come)
+//! The library that stands in for ThreadSanitizer's inside a tested program.
+//!
+//! A program compiled with `-fsanitize=thread` calls `__tsan_*` functions at its memory accesses, and the
+//! functions of libpthread for the rest. This library provides both under their usual names. Loaded as
+//! `libtsan.so.2` it comes before libc, so the program needs no change and no relinking.
+//!
+//! *Inactive*, which is what it is unless the tool started the program, every function forwards to libc or
+//! returns at once. *Active*, it runs the program's threads one at a time on a single OS thread, the carrier,
+//! in the order a plan gives, and writes down what they do:
+//!
+//! | module | does |
+//! |---|---|
+//! | [`hooks`], [`atomics`], [`annotations`] | what the compiler calls |
+//! | [`threads`], [`locks`], [`conditions`], [`waiting`], [`futex`], [`time`] | what the program calls to synchronise |
+//! | [`heap`], [`memory`], [`process`], [`chance`] | what else it calls that must be seen or fixed |
+//! | [`scheduler`], [`plan`], [`wait`] | who runs, and who cannot |
+//! | [`context`], [`calls`] | switching between threads; their call stacks |
+//! | [`shadow`], [`learn`] | which memory is tracked; which should be |
+//! | [`server`], [`log`] | the fork server; the file shared with the tool |
+//! | [`layout`], [`arena`], [`spans`] | the runtime's own memory |
+//!
+//! It lives in somebody else's process, so it uses nothing the program might be in the middle of: its heap is
+//! its own, it takes no lock, and while active it calls libc only for what has no effect on the program.
+//! The memory model is sequential consistency: each operation happens at once and for everybody.
+
+mod annotations;
+mod arena;
+mod atomics;
+mod bits;
+mod calls;
+mod carrier;
+mod chance;
+mod conditions;
+mod context;
+mod entry;
+mod futex;
+mod hash;
+mod heap;
+mod hooks;
+mod layout;
+mod learn;
+mod locks;
+mod log;
+mod memory;
+mod modules;
+mod plan;
+mod process;
+mod real;
+mod scheduler;
+mod server;
+mod shadow;
+mod spans;
+mod system;
+mod threads;
+mod time;
+mod wait;
+mod waiting;
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use threadbare_trace::wire;
+
+/// Set once, before any code of the program runs.
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+
+/// The tool started this program, and the runtime controls it.
+#[inline]
+pub(crate) fn active() -> bool {
+    ACTIVE.load(Ordering::Relaxed)
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INITIALISE: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = initialise;
+
+/// Runs when the library is loaded, before the constructors of whatever depends on it.
+extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_char) {
+    const NAME: &CStr = c"THREADBARE_RUN";
+    debug_assert_eq!(NAME.to_bytes(), wire::ENVIRONMENT.as_bytes());
+    // SAFETY: the environment is not changed by anybody else this early.
+    unsafe {
+        if libc::getenv(NAME.as_ptr()).is_null() {
+            return;
+        }
+        libc::unsetenv(NAME.as_ptr());
+    }
+    let problem = match log::open() {
+        Err(problem) => problem,
+        Ok(()) if !(arena::prepare() && heap::prepare() && shadow::prepare() && scheduler::start()) => {
+            "cannot reserve address space (is there a limit on virtual memory, such as ulimit -v?)"
+        }
+        Ok(()) => {
+            std::panic::set_hook(Box::new(process::internal_error));
+            modules::find();
+            process::catch_signals();
+            ACTIVE.store(true, Ordering::Relaxed);
+            return;
+        }
+    };
+    process::die(&["threadbare: ", problem, "\n"]);
+}

@@ -1,6 +1,85 @@
 //! A plan that showed something, in a form that a person can read and that survives a rebuild.
+//!
+//! # The text form
+//!
+//! [`Clip`] implements [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) as one another's inverse:
+//!
+//! ```text
+//! threadbare clip 1
+//! target subjects/c/account_ring.c
+//! compiler-argument -DFIXED
+//! argument 2
+//! finding assertion
+//! message assertion failed: `accounts[i].amount == 200`
+//! seed 0
+//! max-events 1000000
+//!
+//! [sites]
+//! 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
+//! 1 transfer account_ring.c:42:18 __tsan_write4 0 | to->amount = amount + 100;
+//!
+//! [tracked]
+//! global accounts 0..80
+//! heap @0 @1 8..16
+//! stack 0.1 -48..-40
+//! memory 0x7ffff0000000..0x7ffff0001000
+//!
+//! [steps]
+//! 0.1 until write @1 #2
+//! 0 until ended
+//!
+//! [events]
+//! 0 fork @0 thread 0.1
+//! 0.1 begin
+//! 0.1 write @1 accounts[1].amount
+//! ```
+//!
+//! Blank lines, and lines whose first character is `#`, are for people and mean nothing, except that the
+//! first line is always the head. Blanks around a line mean nothing either. The grammar of the others, with a
+//! single blank wherever there is one below:
+//!
+//! ```text
+//! head    = "threadbare clip " version
+//! field   = "target " text | "compiler-argument " text | "argument " text
+//!         | "finding " text | "message " text | "seed " number | "max-events " number
+//! site    = index " " word:function " " word:file ":" line ":" column " " word:callee " " nth " | " text
+//! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
+//!         | "stack " thread " " range | "memory " range
+//! range   = number ".." number                          the first byte, and the one after the last
+//! step    = thread " until " kind [ " @" index ] " #" occurrence | thread " until ended"
+//! event   = thread " " kind [ " @" index ] [ " " text:object ]
+//! ```
+//!
+//! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once.
+//! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
+//!   `@1` is the site with number 1.
+//! - `until write @1 #2` runs the thread until it is about to do its second write there; `until end #1` until
+//!   it is about to end; `until ended` until it has.
+//! - Numbers are decimal, or hexadecimal after `0x`.
+//! - In a *text* all stands for itself but the backslash, which begins an escape: `\\`, `\n`, `\r`, `\t`,
+//!   `\s` (a blank), `\u{…}` (a character by its number), `\@`, `\-`. Control characters, blanks at either
+//!   end, and an `@` at the start of an object are written so. An empty text is nothing at all.
+//! - A *word* is a text that has no blanks of its own. An empty one is written `-`, and `-` itself `\-`.
+//!
+//! # Old reader, new data
+//!
+//! A version that is not known is refused, and the error says which one this build reads. Fields, sections
+//! and kinds that are not known are errors too, never skipped: a clip that is half understood would replay
+//! something else. So whatever is added bumps [`VERSION`].
 
+mod parse;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::fmt;
+
+pub use self::parse::ClipError;
+use self::text::{Object, Text, Word};
 use crate::{EventKind, Site, ThreadId};
+
+/// The version of the text form.
+pub const VERSION: u32 = 1;
 
 /// What `threadbare replay` follows: the program, the schedule that showed the finding, and every event that
 /// is to be seen on the way. Code is named by [`Site`]s, memory by symbols, never by addresses.
@@ -27,11 +106,26 @@ pub struct Clip {
 /// Memory whose accesses are events, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClipExtent {
-    Global { symbol: String, offset: u64, len: u64 },
+    Global {
+        symbol: String,
+        offset: u64,
+        len: u64,
+    },
     /// In every block allocated at these calls, innermost first (indices of sites).
-    Heap { calls: Vec<u32>, start: u64, len: u64 },
-    Stack { thread: ThreadId, start: i64, len: u64 },
-    Memory { start: u64, len: u64 },
+    Heap {
+        calls: Vec<u32>,
+        start: u64,
+        len: u64,
+    },
+    Stack {
+        thread: ThreadId,
+        start: i64,
+        len: u64,
+    },
+    Memory {
+        start: u64,
+        len: u64,
+    },
 }
 
 /// Run a thread up to a point.
@@ -45,7 +139,11 @@ pub struct ClipStep {
 pub enum ClipUntil {
     /// Before the thread's `occurrence`-th operation of this kind at this place; `site` is `None` for
     /// operations that have none, such as the end of a thread.
-    Before { kind: EventKind, site: Option<u32>, occurrence: u32 },
+    Before {
+        kind: EventKind,
+        site: Option<u32>,
+        occurrence: u32,
+    },
     End,
 }
 
@@ -57,4 +155,94 @@ pub struct ClipEvent {
     pub site: Option<u32>,
     /// What a person calls the object; empty for none.
     pub object: String,
+}
+
+impl fmt::Display for Clip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "threadbare clip {VERSION}")?;
+        writeln!(f, "target{}", Text(&self.target))?;
+        for argument in &self.compiler_arguments {
+            writeln!(f, "compiler-argument{}", Text(argument))?;
+        }
+        for argument in &self.arguments {
+            writeln!(f, "argument{}", Text(argument))?;
+        }
+        writeln!(f, "finding{}", Text(&self.finding))?;
+        writeln!(f, "message{}", Text(&self.message))?;
+        writeln!(f, "seed {}", self.seed)?;
+        writeln!(f, "max-events {}", self.max_events)?;
+        writeln!(f, "\n[sites]")?;
+        for (index, site) in self.sites.iter().enumerate() {
+            let Site { function, file, line, column, text, callee, nth } = site;
+            let (function, file, callee) = (Word(function), Word(file), Word(callee));
+            writeln!(f, "{index} {function} {file}:{line}:{column} {callee} {nth} |{}", Text(text))?;
+        }
+        writeln!(f, "\n[tracked]")?;
+        for extent in &self.tracked {
+            writeln!(f, "{extent}")?;
+        }
+        writeln!(f, "\n[steps]")?;
+        for step in &self.steps {
+            writeln!(f, "{step}")?;
+        }
+        writeln!(f, "\n[events]")?;
+        for event in &self.events {
+            writeln!(f, "{event}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for ClipExtent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The end of a range may lie beyond 64 bits, so that any start and length can be written.
+        let end = |start: i128, len: &u64| start + i128::from(*len);
+        match self {
+            ClipExtent::Global { symbol, offset, len } => {
+                write!(f, "global {} {offset}..{}", Word(symbol), end((*offset).into(), len))
+            }
+            ClipExtent::Heap { calls, start, len } => {
+                f.write_str("heap ")?;
+                for call in calls {
+                    write!(f, "@{call} ")?;
+                }
+                write!(f, "{start}..{}", end((*start).into(), len))
+            }
+            ClipExtent::Stack { thread, start, len } => {
+                write!(f, "stack {thread} {start}..{}", end((*start).into(), len))
+            }
+            ClipExtent::Memory { start, len } => {
+                write!(f, "memory {start:#x}..{:#x}", end((*start).into(), len))
+            }
+        }
+    }
+}
+
+impl fmt::Display for ClipStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} until ", self.thread)?;
+        match self.until {
+            ClipUntil::Before { kind, site, occurrence } => {
+                write_operation(f, kind, site)?;
+                write!(f, " #{occurrence}")
+            }
+            ClipUntil::End => f.write_str("ended"),
+        }
+    }
+}
+
+impl fmt::Display for ClipEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.thread)?;
+        write_operation(f, self.kind, self.site)?;
+        write!(f, "{}", Object(&self.object))
+    }
+}
+
+fn write_operation(f: &mut fmt::Formatter<'_>, kind: EventKind, site: Option<u32>) -> fmt::Result {
+    f.write_str(kind.name())?;
+    if let Some(site) = site {
+        write!(f, " @{site}")?;
+    }
+    Ok(())
 }

@@ -120,11 +120,7 @@ impl EventKind {
     pub const fn is_silent(self) -> bool {
         matches!(
             self,
-            EventKind::Allocate
-                | EventKind::Free
-                | EventKind::Enter
-                | EventKind::Leave
-                | EventKind::Failure
+            EventKind::Allocate | EventKind::Free | EventKind::Enter | EventKind::Leave | EventKind::Failure
         )
     }
 }

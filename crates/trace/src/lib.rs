@@ -16,11 +16,13 @@
 //! | [`object`] | stable names for variables and sync objects |
 //! | [`plan`] | [`Plan`], its forced steps, its policies, and which memory it tracks |
 //! | [`trace`] | [`Trace`]: events and the tables they point into, and how the run ended |
-//! | [`format`] | the binary trace file |
+//! | [`mod@format`] | the binary trace file |
 //! | [`export`] | STD, CSV and JSON for other tools |
 //! | [`clip`] | [`Clip`] and its text form |
 //! | [`wire`] | the memory that tool and runtime share; nobody else needs it |
 
+#[cfg(test)]
+mod arbitrary;
 pub mod clip;
 pub mod event;
 pub mod export;

@@ -101,7 +101,9 @@ impl Extent {
         fn union(a: (i128, u64), b: (i128, u64)) -> Option<(i128, u64)> {
             let (a_end, b_end) = (a.0 + i128::from(a.1), b.0 + i128::from(b.1));
             let start = a.0.min(b.0);
-            (a.0 <= b_end && b.0 <= a_end).then(|| (start, (a_end.max(b_end) - start) as u64))
+            // Ends may lie beyond what there are addresses for; there is nothing to cover there.
+            let len = u64::try_from(a_end.max(b_end) - start).unwrap_or(u64::MAX);
+            (a.0 <= b_end && b.0 <= a_end).then_some((start, len))
         }
         match (self, other) {
             (&Extent::Fixed { start: a, len: m }, &Extent::Fixed { start: b, len: n }) => {
@@ -114,9 +116,10 @@ impl Extent {
                 let (start, len) = union((a.into(), m), (b.into(), n))?;
                 Some(Extent::Heap { site, start: start as u64, len })
             }
-            (Extent::Stack { thread, start: a, len: m }, Extent::Stack { thread: other, start: b, len: n })
-                if thread == other =>
-            {
+            (
+                Extent::Stack { thread, start: a, len: m },
+                Extent::Stack { thread: other, start: b, len: n },
+            ) if thread == other => {
                 let (start, len) = union((i128::from(*a), *m), (i128::from(*b), *n))?;
                 Some(Extent::Stack { thread: thread.clone(), start: start as i64, len })
             }
@@ -174,6 +177,13 @@ mod tests {
         let stack = |start, len| Extent::Stack { thread: ThreadId::main(), start, len };
         assert!(tracked.extend([stack(-16, 4), stack(-12, 4), stack(-4, 4)]));
         assert_eq!(tracked.extents()[1..], [stack(-16, 8), stack(-4, 4)]);
+    }
+
+    #[test]
+    fn extents_beyond_the_last_address_do_not_wrap_around() {
+        let all = Extent::Fixed { start: 0, len: u64::MAX };
+        let tracked: Tracked = [all.clone(), Extent::Fixed { start: 8, len: u64::MAX }].into_iter().collect();
+        assert_eq!(tracked.extents(), [all]);
     }
 
     #[test]

@@ -129,7 +129,10 @@ pub fn signal_name(signal: i32) -> String {
 impl Trace {
     /// How often the running thread changed.
     pub fn switches(&self) -> usize {
-        self.schedule_points().zip(self.schedule_points().skip(1)).filter(|(a, b)| a.thread != b.thread).count()
+        self.schedule_points()
+            .zip(self.schedule_points().skip(1))
+            .filter(|(a, b)| a.thread != b.thread)
+            .count()
     }
 
     /// The events a plan can stop before.
@@ -198,7 +201,8 @@ mod tests {
     #[test]
     fn a_schedule_becomes_one_step_a_switch() {
         use EventKind::{End, Read, Write};
-        let points = [(0, Write, 10), (0, Write, 10), (1, Read, 20), (0, Write, 10), (1, End, 0), (0, Read, 11)];
+        let points =
+            [(0, Write, 10), (0, Write, 10), (1, Read, 20), (0, Write, 10), (1, End, 0), (0, Read, 11)];
         let before = |kind, address, occurrence| Until::Before { kind, address, occurrence };
         let steps = steps_of(2, points.into_iter(), [(0, Read, 11)].into_iter());
         assert_eq!(

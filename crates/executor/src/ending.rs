@@ -1,0 +1,68 @@
+//! How a run ended, before anything is looked up.
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::FailureKind;
+use threadbare_trace::wire::{Ending, Record};
+
+use crate::memory::Memory;
+
+/// The end of a run in the terms of the process: addresses, no names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Finished,
+    Failed { kind: FailureKind, message: String, thread: u32, pc: u64 },
+    EventBound,
+    TimeLimit,
+    MemoryLimit,
+    Diverged { step: u32, reason: String },
+    Unsupported { message: String, thread: u32, pc: u64 },
+}
+
+/// Reads the end of a run from its wait status and from what it said itself.
+pub fn of(memory: &Memory, status: i32) -> Ended {
+    let control = memory.control();
+    let detail = control.ending_detail.load(Ordering::Relaxed);
+    let thread = control.ending_thread.load(Ordering::Relaxed);
+    let pc = control.ending_pc.load(Ordering::Relaxed);
+    let failed = |kind| Ended::Failed { kind, message: memory.message(), thread, pc };
+    match Ending::from_number(control.ending.load(Ordering::Acquire)) {
+        Some(Ending::Assertion) => failed(FailureKind::Assertion),
+        Some(Ending::Abort) => failed(FailureKind::Abort),
+        Some(Ending::Signal) => failed(FailureKind::Signal(detail as i32)),
+        Some(Ending::Exception) => failed(FailureKind::Exception),
+        Some(Ending::Deadlock) => failed(FailureKind::Deadlock),
+        Some(Ending::EventBound) if is_livelock(memory.records()) => failed(FailureKind::Livelock),
+        Some(Ending::EventBound) => Ended::EventBound,
+        Some(Ending::Diverged) => Ended::Diverged { step: detail, reason: memory.message() },
+        Some(Ending::Unsupported) => Ended::Unsupported { message: memory.message(), thread, pc },
+        Some(Ending::Silent) | None => of_status(status),
+    }
+}
+
+/// The end of a process that said nothing.
+fn of_status(status: i32) -> Ended {
+    let failed = |kind| Ended::Failed { kind, message: String::new(), thread: 0, pc: 0 };
+    if libc::WIFSIGNALED(status) {
+        return failed(FailureKind::Signal(libc::WTERMSIG(status)));
+    }
+    match libc::WEXITSTATUS(status) {
+        0 => Ended::Finished,
+        code => failed(FailureKind::ExitCode(code)),
+    }
+}
+
+/// Whether a run that reached its bound was going in circles.
+///
+/// In the second half of the longest run allowed, the schedule is fair. If in the last quarter no thread does
+/// anything that it has not done in the quarter before, at the same place and with the same value, nothing is
+/// moving: a counter that still counts, for one, would show a new value.
+fn is_livelock(records: &[Record]) -> bool {
+    let act = |record: &Record| {
+        (record.thread, record.kind, record.detail, record.pc(), record.object, record.value)
+    };
+    let quarter = records.len() / 4;
+    let known: HashSet<_> = records[quarter * 2..quarter * 3].iter().map(act).collect();
+    records[quarter * 3..].iter().all(|record| known.contains(&act(record)))
+}

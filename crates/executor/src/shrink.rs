@@ -1,0 +1,99 @@
+//! The same failure with fewer switches.
+
+use std::time::{Duration, Instant};
+
+use threadbare_trace::{Plan, Policy, Step};
+
+use crate::run::FailureKey;
+use crate::worker::{RunError, Worker};
+
+/// Spent on one failure at most.
+const MOST_RUNS: u64 = 600;
+const MOST_TIME: Duration = Duration::from_secs(10);
+
+/// A failing schedule being reduced.
+struct Shrinking<'w> {
+    worker: &'w mut Worker,
+    /// The plan whose steps are varied.
+    plan: Plan,
+    failure: FailureKey,
+    best: Vec<Step>,
+    runs: u64,
+    start: Instant,
+}
+
+/// A plan that forces every switch, has as few of them as could be found, and ends in `failure`. Also says how
+/// many runs that took. `failing` is the plan of a run that failed so, with the steps of that run.
+pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Result<(Plan, u64), RunError> {
+    let plan = Plan { policy: Policy::RunToBlock, strict: false, learn: false, ..failing.clone() };
+    let best = plan.steps.clone();
+    let mut shrinking =
+        Shrinking { worker, plan, failure: failure.clone(), best, runs: 0, start: Instant::now() };
+    // Without any step at all, then with ever smaller pieces left out.
+    shrinking.attempt(Vec::new())?;
+    shrinking.leave_out()?;
+    while shrinking.merge()? {}
+    let Shrinking { mut plan, best, runs, .. } = shrinking;
+    plan.steps = best;
+    plan.strict = true;
+    Ok((plan, runs))
+}
+
+impl Shrinking<'_> {
+    fn is_spent(&self) -> bool {
+        self.runs >= MOST_RUNS || self.start.elapsed() >= MOST_TIME
+    }
+
+    /// Runs with these steps, loosely; if that fails the same way with fewer switches, the schedule that came
+    /// of it is the new best.
+    fn attempt(&mut self, steps: Vec<Step>) -> Result<bool, RunError> {
+        if self.is_spent() {
+            return Ok(false);
+        }
+        self.runs += 1;
+        self.plan.steps = steps;
+        let run = self.worker.run(&self.plan)?;
+        if run.failure().as_ref() != Some(&self.failure) {
+            return Ok(false);
+        }
+        let steps = run.steps();
+        let better = steps.len() < self.best.len();
+        if better {
+            self.best = steps;
+        }
+        Ok(better)
+    }
+
+    /// Leaves out runs of steps, from halves down to single ones.
+    fn leave_out(&mut self) -> Result<(), RunError> {
+        let mut piece = self.best.len().div_ceil(2);
+        while piece > 0 && !self.is_spent() {
+            let mut at = 0;
+            while at < self.best.len() && !self.is_spent() {
+                let mut steps = self.best.clone();
+                steps.drain(at..(at + piece).min(steps.len()));
+                if !self.attempt(steps)? {
+                    at += piece;
+                }
+            }
+            piece = if piece == 1 { 0 } else { piece.div_ceil(2).min(piece - 1) };
+        }
+        Ok(())
+    }
+
+    /// Joins two steps of one thread into one, at the place of the first.
+    fn merge(&mut self) -> Result<bool, RunError> {
+        for i in 0..self.best.len() {
+            let Some(step) = self.best.get(i) else { break };
+            let Some(j) = (i + 1..self.best.len()).find(|&j| self.best[j].thread == step.thread) else {
+                continue;
+            };
+            let mut steps = self.best.clone();
+            steps[i].until = steps.remove(j).until;
+            if self.attempt(steps)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

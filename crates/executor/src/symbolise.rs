@@ -1,0 +1,216 @@
+//! From addresses to names: a run becomes a trace.
+
+use std::collections::{BTreeMap, HashMap};
+
+use threadbare_program::Program;
+use threadbare_trace::wire::Record;
+use threadbare_trace::{
+    End, Event, EventKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode, ThreadId,
+    Trace,
+};
+
+use crate::ending::Ended;
+use crate::run::Run;
+
+/// A heap block, while it lives.
+struct Block {
+    size: u64,
+    site: u32,
+    thread: u32,
+    ordinal: u32,
+}
+
+/// The tables of a trace as they fill.
+struct Tables<'p> {
+    program: &'p Program,
+    threads: Vec<ThreadId>,
+    objects: Vec<Object>,
+    object_of: HashMap<ObjectName, u32>,
+    locations: Vec<Location>,
+    location_of: HashMap<u64, u32>,
+    stacks: Vec<StackNode>,
+    /// Nodes added for allocation sites, which are a stack and the call in it.
+    site_of: HashMap<(u32, u32), u32>,
+    blocks: BTreeMap<u64, Block>,
+    allocated: HashMap<(u32, u32), u32>,
+    /// Where each thread's stack lies: lowest address and base, once known.
+    stacks_at: Vec<(u64, u64)>,
+}
+
+/// Looks up everything the run refers to.
+pub fn trace(run: &Run<'_>) -> Trace {
+    let worker = run.worker;
+    let memory = worker.memory();
+    let mut tables = Tables::new(worker.program(), run.thread_ids());
+    for stack in memory.stacks().iter().skip(1) {
+        let location = tables.location(stack.pc);
+        tables.stacks.push(StackNode { parent: stack.parent, location });
+    }
+    let prologue = memory.records().len() - run.records().len();
+    for record in &memory.records()[..prologue] {
+        tables.event(record);
+    }
+    let events = run.records().iter().filter_map(|record| tables.event(record)).collect();
+    let pending = memory.pending().iter().filter_map(|record| {
+        let kind = EventKind::from_byte(record.kind)?;
+        Some(Pending {
+            thread: record.thread,
+            kind,
+            object: tables.object(kind, record.object),
+            location: tables.location(record.pc),
+            stack: record.stack,
+            blocked: record.blocked != 0,
+            holders: record.holder.checked_sub(1).into_iter().collect(),
+        })
+    });
+    let pending = pending.collect();
+    let end = match run.ended().clone() {
+        Ended::Finished => End::Finished,
+        Ended::Failed { kind, message, thread, pc } => {
+            End::Failed { kind, message, thread, location: tables.location(pc) }
+        }
+        Ended::EventBound => End::EventBound,
+        Ended::TimeLimit => End::TimeLimit,
+        Ended::MemoryLimit => End::MemoryLimit,
+        Ended::Diverged { step, reason } => End::Diverged { step, reason },
+        Ended::Unsupported { message, thread, pc } => {
+            End::Unsupported { message, thread, location: tables.location(pc) }
+        }
+    };
+    let target = worker.target();
+    Trace {
+        program: target.program.to_string_lossy().into_owned(),
+        arguments: target.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        threads: tables.threads,
+        objects: tables.objects,
+        locations: tables.locations,
+        stacks: tables.stacks,
+        events,
+        pending,
+        end,
+    }
+}
+
+impl<'p> Tables<'p> {
+    fn new(program: &'p Program, threads: Vec<ThreadId>) -> Tables<'p> {
+        Tables {
+            program,
+            threads,
+            objects: vec![Object::none()],
+            object_of: HashMap::from([(ObjectName::None, 0)]),
+            locations: vec![Location::default()],
+            location_of: HashMap::from([(0, 0)]),
+            stacks: vec![StackNode::default()],
+            site_of: HashMap::new(),
+            blocks: BTreeMap::new(),
+            allocated: HashMap::new(),
+            stacks_at: Vec::new(),
+        }
+    }
+
+    fn location(&mut self, pc: u64) -> u32 {
+        if let Some(&index) = self.location_of.get(&pc) {
+            return index;
+        }
+        let index = self.locations.len() as u32;
+        self.locations.push(self.program.location(pc));
+        self.location_of.insert(pc, index);
+        index
+    }
+
+    /// The event of a record; `None` for one that does not decode, which only a crash can leave.
+    fn event(&mut self, record: &Record) -> Option<Event> {
+        let kind = record.event_kind()?;
+        let location = self.location(record.pc());
+        match kind {
+            EventKind::Allocate => self.allocate(record, location),
+            EventKind::Free => {}
+            _ => {}
+        }
+        let object = self.object(kind, record.object);
+        if kind == EventKind::Free {
+            self.blocks.remove(&record.object);
+        }
+        Some(Event {
+            thread: u32::from(record.thread),
+            kind,
+            order: record.order().unwrap_or(MemoryOrder::SeqCst),
+            outcome: record.outcome().unwrap_or(Outcome::Error),
+            size: u32::try_from(record.size()).unwrap_or(u32::MAX),
+            object,
+            location,
+            stack: record.stack,
+            value: record.value,
+        })
+    }
+
+    fn allocate(&mut self, record: &Record, location: u32) {
+        let nodes = &mut self.stacks;
+        let site = *self.site_of.entry((record.stack, location)).or_insert_with(|| {
+            nodes.push(StackNode { parent: record.stack, location });
+            nodes.len() as u32 - 1
+        });
+        let thread = u32::from(record.thread);
+        let ordinal = self.allocated.entry((site, thread)).or_default();
+        *ordinal += 1;
+        let block = Block { size: record.value, site, thread, ordinal: *ordinal };
+        self.blocks.insert(record.object, block);
+    }
+
+    fn object(&mut self, kind: EventKind, number: u64) -> u32 {
+        let name = match kind {
+            EventKind::Fork | EventKind::Join | EventKind::Detach => ObjectName::Thread(number as u32),
+            _ if number == 0 => ObjectName::None,
+            _ => self.memory(number),
+        };
+        if let Some(&index) = self.object_of.get(&name) {
+            return index;
+        }
+        let display = self.display(&name, number);
+        let index = self.objects.len() as u32;
+        self.object_of.insert(name.clone(), index);
+        self.objects.push(Object { name, display });
+        index
+    }
+
+    /// The name of the memory at `address`, as things are at this point of the run.
+    fn memory(&mut self, address: u64) -> ObjectName {
+        if let Some((&start, block)) = self.blocks.range(..=address).next_back()
+            && address - start < block.size.max(1)
+        {
+            let &Block { site, thread, ordinal, .. } = block;
+            return ObjectName::Heap { site, thread, ordinal, offset: address - start };
+        }
+        if let Some(global) = self.program.global(address) {
+            return ObjectName::Global { symbol: global.symbol, offset: global.offset };
+        }
+        let on_stack = |&(low, base): &(u64, u64)| (low..base).contains(&address);
+        match self.stacks_at.iter().position(on_stack) {
+            Some(thread) => ObjectName::Stack {
+                thread: thread as u32,
+                offset: address.wrapping_sub(self.stacks_at[thread].1) as i64,
+            },
+            None => ObjectName::Memory { address },
+        }
+    }
+
+    /// What a person calls it. Nothing here depends on a line number, so that it is the same after a rebuild.
+    fn display(&self, name: &ObjectName, address: u64) -> String {
+        let thread = |index: u32| self.threads.get(index as usize).map_or("?".into(), ToString::to_string);
+        match *name {
+            ObjectName::None => String::new(),
+            ObjectName::Global { ref symbol, offset } => match self.program.global(address) {
+                Some(global) => global.display,
+                None => format!("{symbol}+{offset}"),
+            },
+            ObjectName::Heap { site, thread: by, ordinal, offset } => {
+                let location = &self.locations[self.stacks[site as usize].location as usize];
+                let function = location.frames.first().map_or("", |frame| frame.function.as_str());
+                format!("{function}'s block {}.{ordinal} +{offset}", thread(by))
+            }
+            ObjectName::Stack { thread: of, offset } => format!("stack of {} {offset:+}", thread(of)),
+            ObjectName::Thread(index) => format!("thread {}", thread(index)),
+            ObjectName::Memory { address } => format!("memory {address:#x}"),
+        }
+    }
+}

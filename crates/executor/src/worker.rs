@@ -1,0 +1,363 @@
+//! One fork server, and the runs it makes.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+use threadbare_program::{Instrumentation, Program, ProgramError};
+use threadbare_trace::wire::{self, message};
+use threadbare_trace::{FailureKind, Plan};
+
+use crate::ending::{self, Ended};
+use crate::library::{self, InstallError};
+use crate::memory::{Memory, anonymous_file};
+use crate::run::Run;
+
+/// What is tested.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+}
+
+/// What a run may use.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Wall-clock time of one run, and of the way to the first thread.
+    pub time: Duration,
+    /// Resident memory of one run, in bytes.
+    pub memory: u64,
+    /// Set from outside to stop at once.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { time: Duration::from_secs(10), memory: 4 << 30, cancelled: Arc::default() }
+    }
+}
+
+/// The program could not be brought to its first thread.
+#[derive(Debug, Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    #[error("{} was not built with -fsanitize=thread", .0.display())]
+    NotInstrumented(PathBuf),
+    #[error("{} carries ThreadSanitizer's own runtime inside (clang links it statically)", .0.display())]
+    StaticRuntime(PathBuf),
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    #[error("cannot start {}: {source}", program.display())]
+    Spawn { program: PathBuf, source: io::Error },
+    #[error("{} ended without starting a thread", .0.display())]
+    NoThread(PathBuf),
+    #[error("{} failed before it started a thread: {what}", program.display())]
+    FailedEarly { program: PathBuf, what: String, output: String },
+    #[error("{} started no thread within {} seconds", program.display(), limit.as_secs())]
+    TooSlow { program: PathBuf, limit: Duration },
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// A run could not be made at all.
+#[derive(Debug, Error)]
+pub enum RunError {
+    #[error("the tested program's server ended unexpectedly")]
+    ServerDied,
+    #[error("the plan is too large")]
+    PlanTooLarge,
+    #[error("interrupted")]
+    Cancelled,
+}
+
+/// A copy of the program that stands before its first thread and runs plans from there.
+///
+/// The kernel ties its life to the OS thread that started it: keep a worker on the thread that made it.
+pub struct Worker {
+    server: Child,
+    socket: OwnedFd,
+    memory: Memory,
+    output: File,
+    program: Program,
+    target: Target,
+    limits: Limits,
+}
+
+/// How often a waiting worker looks at limits.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Worker {
+    pub fn start(target: &Target, limits: &Limits) -> Result<Worker, StartError> {
+        check_instrumentation(&Program::open(&target.program)?, &target.program)?;
+        let directory = library::install()?;
+        let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
+        let memory = Memory::create().map_err(spawn_error)?;
+        let output = anonymous_file(c"output").map_err(spawn_error)?;
+        let (socket, theirs) = socket_pair().map_err(spawn_error)?;
+        let server = command(target, &directory, &memory, &output, &theirs)
+            .and_then(|mut command| command.spawn())
+            .map_err(spawn_error)?;
+        drop(theirs);
+        let mut worker = Worker {
+            server,
+            socket,
+            memory,
+            output,
+            program: Program::open(&target.program)?,
+            target: target.clone(),
+            limits: limits.clone(),
+        };
+        worker.wait_until_ready()?;
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server.id())).unwrap_or_default();
+        worker.program = Program::from_maps(&target.program, &maps)?;
+        Ok(worker)
+    }
+
+    /// The program as it is loaded.
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), StartError> {
+        let start = Instant::now();
+        loop {
+            if self.limits.cancelled.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            let mut bytes = [0];
+            match self.receive(&mut bytes) {
+                Some(1) if bytes[0] == message::READY => return Ok(()),
+                Some(_) => return Err(self.why_not_ready()),
+                None if start.elapsed() >= self.limits.time => {
+                    let program = self.target.program.clone();
+                    return Err(StartError::TooSlow { program, limit: self.limits.time });
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// The program ended before its first thread: how?
+    fn why_not_ready(&mut self) -> StartError {
+        let program = self.target.program.clone();
+        let status = match self.server.wait() {
+            Ok(status) => status.into_raw(),
+            Err(source) => return StartError::Spawn { program, source },
+        };
+        let ended = ending::of(&self.memory, status);
+        if ended == Ended::Finished {
+            return StartError::NoThread(program);
+        }
+        let what = match ended {
+            Ended::Failed { kind, message, pc, .. } => {
+                let place =
+                    if pc == 0 { String::new() } else { format!(" at {}", self.program.location(pc)) };
+                let message = if message.is_empty() { message } else { format!(": {message}") };
+                format!("{kind}{message}{place}")
+            }
+            Ended::Unsupported { message, .. } => message,
+            other => format!("{other:?}"),
+        };
+        StartError::FailedEarly { program, what, output: self.output(4096) }
+    }
+
+    /// Runs the program under `plan`.
+    pub fn run(&mut self, plan: &Plan) -> Result<Run<'_>, RunError> {
+        self.memory.trim();
+        if !self.memory.write_plan(&wire::encode_plan(plan)) {
+            return Err(RunError::PlanTooLarge);
+        }
+        // Appending writes then begin at the start again.
+        if self.output.set_len(0).is_err() || !self.send(message::RUN) {
+            return Err(RunError::ServerDied);
+        }
+        let ended = self.wait_for_run()?;
+        let threads = self.memory.pending().len() as u32;
+        self.memory.control().contexts.fetch_max(threads, Ordering::Relaxed);
+        Ok(Run { worker: self, ended })
+    }
+
+    fn wait_for_run(&mut self) -> Result<Ended, RunError> {
+        let start = Instant::now();
+        let mut stopped = None;
+        loop {
+            let mut bytes = [0; 5];
+            match self.receive(&mut bytes) {
+                Some(5) if bytes[0] == message::DONE => {
+                    let status = i32::from_ne_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+                    let ended = ending::of(&self.memory, status);
+                    // A run that came to its own end just before it was stopped is taken at its word.
+                    let killed =
+                        matches!(ended, Ended::Failed { kind: FailureKind::Signal(libc::SIGKILL), .. });
+                    return Ok(stopped.filter(|_| killed).unwrap_or(ended));
+                }
+                Some(_) => return Err(RunError::ServerDied),
+                None if self.limits.cancelled.load(Ordering::Relaxed) => return Err(RunError::Cancelled),
+                None if start.elapsed() >= self.limits.time => {
+                    stopped = Some(Ended::TimeLimit);
+                    self.kill_run();
+                }
+                None if self.resident() > self.limits.memory => {
+                    stopped = Some(Ended::MemoryLimit);
+                    self.kill_run();
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Bytes of memory that the present run has.
+    fn resident(&self) -> u64 {
+        let pid = self.memory.control().run_pid.load(Ordering::Acquire);
+        let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))
+            .ok()
+            .and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
+        pages.unwrap_or(0) * 4096
+    }
+
+    fn kill_run(&self) {
+        let run_pid = &self.memory.control().run_pid;
+        let pid = run_pid.load(Ordering::Acquire);
+        // SAFETY: plain system calls. The descriptor pins the process, so that if the run is still the same
+        // one after it was opened, it is that run that is killed.
+        unsafe {
+            let descriptor = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+            if descriptor >= 0 {
+                if run_pid.load(Ordering::Acquire) == pid {
+                    libc::syscall(libc::SYS_pidfd_send_signal, descriptor, libc::SIGKILL, 0, 0);
+                }
+                libc::close(descriptor as i32);
+            }
+        }
+    }
+
+    fn send(&self, byte: u8) -> bool {
+        // SAFETY: a plain system call.
+        unsafe { libc::send(self.socket.as_raw_fd(), (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL) == 1 }
+    }
+
+    /// A message from the server: its length, 0 when the server is gone, `None` when a tick passed without.
+    fn receive(&self, bytes: &mut [u8]) -> Option<usize> {
+        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: plain system calls on our own descriptor and buffer.
+        unsafe {
+            if libc::poll(&mut poll, 1, TICK.as_millis() as i32) <= 0 {
+                return None;
+            }
+            let got = libc::recv(self.socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0);
+            Some(usize::try_from(got).unwrap_or(0))
+        }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The end of what the last run printed, at most `most` bytes of it.
+    pub fn output(&self, most: u64) -> String {
+        let mut file = &self.output;
+        let mut bytes = Vec::new();
+        let read = file
+            .seek(SeekFrom::End(0))
+            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most))))
+            .and_then(|_| file.take(most).read_to_end(&mut bytes));
+        match read {
+            Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) => String::new(),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // SAFETY: a plain system call on the group the server leads.
+        unsafe { libc::kill(-(self.server.id() as i32), libc::SIGKILL) };
+        // Cannot fail in a way that could be acted on: the process is dead or was reaped before.
+        let _ = self.server.wait();
+    }
+}
+
+fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartError> {
+    match program.instrumentation() {
+        Instrumentation::None => Err(StartError::NotInstrumented(path.to_owned())),
+        Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
+        Instrumentation::Dynamic { .. } => Ok(()),
+    }
+}
+
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: a plain system call; the descriptors are checked before they are owned.
+    unsafe {
+        if libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr())
+            < 0
+        {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
+    }
+}
+
+fn command(
+    target: &Target,
+    directory: &Path,
+    memory: &Memory,
+    output: &File,
+    socket: &OwnedFd,
+) -> io::Result<Command> {
+    // Opened anew for appending, so that emptying the file takes every writer back to its start.
+    let appending = || File::options().append(true).open(format!("/proc/self/fd/{}", output.as_raw_fd()));
+    let path = if target.program.components().count() > 1 {
+        target.program.clone()
+    } else {
+        Path::new(".").join(&target.program)
+    };
+    let mut command = Command::new(path);
+    command
+        .args(&target.arguments)
+        .env(wire::ENVIRONMENT, wire::VERSION.to_string())
+        .env("LD_LIBRARY_PATH", library_path(directory))
+        .stdin(Stdio::null())
+        .stdout(appending()?)
+        .stderr(appending()?)
+        .process_group(0);
+    let (memory, socket) = (memory.file().as_raw_fd(), socket.as_raw_fd());
+    // SAFETY: between fork and exec, only system calls.
+    unsafe {
+        command.pre_exec(move || {
+            const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            libc::personality(ADDR_NO_RANDOMIZE);
+            let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            libc::setrlimit(libc::RLIMIT_CORE, &no_core);
+            if libc::dup2(memory, wire::MEMORY_FD) < 0 || libc::dup2(socket, wire::SOCKET_FD) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    Ok(command)
+}
+
+/// The library's directory before whatever the user has there.
+fn library_path(directory: &Path) -> OsString {
+    let mut path = directory.as_os_str().to_owned();
+    if let Some(users) = std::env::var_os("LD_LIBRARY_PATH").filter(|users| !users.is_empty()) {
+        path.push(":");
+        path.push(users);
+    }
+    path
+}

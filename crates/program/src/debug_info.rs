@@ -1,0 +1,274 @@
+//! The debug information of one file: source lines, and an index of where variables and functions are.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use gimli::{AttributeValue, DwAt, Operation, UnitOffset, UnitSectionOffset};
+use threadbare_trace::Frame;
+
+use crate::frame_info::FrameInfo;
+use crate::image::Reader;
+use crate::symbols::demangle;
+use crate::unpoisoned;
+
+pub(crate) type Die = gimli::DebuggingInformationEntry<Reader>;
+
+/// Lines at once, the index on first use: most files are only ever asked for lines.
+pub(crate) struct DebugInfo {
+    dwarf: Arc<gimli::Dwarf<Reader>>,
+    /// Parses as it is asked, and so cannot be shared; `None` when even the list of units is damaged.
+    lines: Option<Mutex<addr2line::Context<Reader>>>,
+    pub(crate) frames: FrameInfo,
+    index: OnceLock<Index>,
+}
+
+/// A position of the source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl DebugInfo {
+    /// `section` gives the address and contents of a section by name. What is missing counts as empty.
+    pub(crate) fn load(section: impl Fn(&str) -> Option<(u64, Reader)>) -> DebugInfo {
+        let empty = || Reader::new(Arc::from([]), gimli::LittleEndian);
+        let dwarf = gimli::Dwarf::load(|id| {
+            Ok::<_, std::convert::Infallible>(section(id.name()).map_or_else(empty, |(_, reader)| reader))
+        });
+        let dwarf = Arc::new(match dwarf {
+            Ok(dwarf) => dwarf,
+            Err(never) => match never {},
+        });
+        let lines = addr2line::Context::from_arc_dwarf(dwarf.clone()).ok().map(Mutex::new);
+        DebugInfo { dwarf, lines, frames: FrameInfo::load(&section), index: OnceLock::new() }
+    }
+
+    /// The frames that an address stands for, innermost first.
+    pub(crate) fn frames_at(&self, address: u64) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let Some(lines) = &self.lines else { return frames };
+        let lines = unpoisoned(lines);
+        let Ok(mut found) = lines.find_frames(address).skip_all_loads() else { return frames };
+        while let Ok(Some(frame)) = found.next() {
+            let function = frame.function.as_ref().and_then(|name| Some(demangle(&name.raw_name().ok()?)));
+            let Position { file, line, column } = position(frame.location);
+            frames.push(Frame { function: function.unwrap_or_default(), file, line, column });
+        }
+        frames
+    }
+
+    /// The row of the line table for an address, which is the position of the innermost frame.
+    pub(crate) fn position_at(&self, address: u64) -> Position {
+        let Some(lines) = &self.lines else { return Position::default() };
+        position(unpoisoned(lines).find_location(address).unwrap_or_default())
+    }
+
+    pub(crate) fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::new(self.dwarf.clone()))
+    }
+}
+
+fn position(location: Option<addr2line::Location<'_>>) -> Position {
+    let Some(location) = location else { return Position::default() };
+    Position {
+        file: location.file.unwrap_or_default().to_string(),
+        line: location.line.unwrap_or_default(),
+        column: location.column.unwrap_or_default(),
+    }
+}
+
+/// Where variables and functions are described, over all units.
+pub(crate) struct Index {
+    dwarf: Arc<gimli::Dwarf<Reader>>,
+    units: Vec<Unit>,
+    /// Variables with static storage, by address.
+    variables: HashMap<u64, EntryId>,
+    /// Functions with code of their own, by start of each piece of it.
+    functions: Vec<(Range<u64>, EntryId)>,
+}
+
+/// A compilation unit.
+pub(crate) struct Unit {
+    pub(crate) unit: gimli::Unit<Reader>,
+    pub(crate) is_rust: bool,
+    /// Which entries are inside the namespaces of a standard library.
+    library: Vec<Range<usize>>,
+}
+
+/// An entry of the debug information.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EntryId {
+    pub(crate) unit: usize,
+    pub(crate) offset: UnitOffset,
+}
+
+impl Index {
+    fn new(dwarf: Arc<gimli::Dwarf<Reader>>) -> Index {
+        let mut index = Index { dwarf, units: Vec::new(), variables: HashMap::new(), functions: Vec::new() };
+        let mut headers = index.dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            if let Ok(unit) = index.dwarf.unit(header) {
+                index.add(unit);
+            }
+        }
+        index.functions.sort_by_key(|(range, _)| range.start);
+        index
+    }
+
+    /// Goes over all entries of a unit once. A damaged unit is known as far as it could be read.
+    fn add(&mut self, unit: gimli::Unit<Reader>) {
+        let Index { dwarf, units, variables, functions } = self;
+        let number = units.len();
+        let mut scan =
+            Scan { dwarf, number, variables, functions, is_rust: false, library: Vec::new(), open: false };
+        let mut entries = unit.entries();
+        while let Ok(Some(die)) = entries.next_dfs() {
+            scan.entry(&unit, die);
+        }
+        let Scan { is_rust, library, .. } = scan;
+        units.push(Unit { unit, is_rust, library });
+    }
+
+    /// The variable that starts at an address.
+    pub(crate) fn variable(&self, address: u64) -> Option<EntryId> {
+        self.variables.get(&address).copied()
+    }
+
+    /// The function with code of its own at an address.
+    pub(crate) fn function(&self, address: u64) -> Option<EntryId> {
+        let end = self.functions.partition_point(|(range, _)| range.start <= address);
+        let (range, id) = self.functions[..end].last()?;
+        range.contains(&address).then_some(*id)
+    }
+
+    pub(crate) fn dwarf(&self) -> &gimli::Dwarf<Reader> {
+        &self.dwarf
+    }
+
+    pub(crate) fn unit(&self, number: usize) -> Option<&Unit> {
+        self.units.get(number)
+    }
+
+    pub(crate) fn entry(&self, id: EntryId) -> Option<Die> {
+        self.unit(id.unit)?.unit.entry(id.offset).ok()
+    }
+
+    /// Declared by a standard library.
+    pub(crate) fn is_library(&self, id: EntryId) -> bool {
+        self.unit(id.unit).is_some_and(|unit| unit.library.iter().any(|range| range.contains(&id.offset.0)))
+    }
+
+    /// The entry that an attribute refers to, in the same unit or another.
+    pub(crate) fn reference(&self, unit: usize, die: &Die, attribute: DwAt) -> Option<EntryId> {
+        match die.attr_value(attribute)? {
+            AttributeValue::UnitRef(offset) => Some(EntryId { unit, offset }),
+            AttributeValue::DebugInfoRef(offset) => {
+                let start = |unit: &Unit| unit.unit.header.debug_info_offset().unwrap_or(offset);
+                let number = self.units.partition_point(|unit| start(unit) <= offset).checked_sub(1)?;
+                let header = &self.units[number].unit.header;
+                let offset = UnitSectionOffset(offset.0).to_unit_offset(header)?;
+                Some(EntryId { unit: number, offset })
+            }
+            _ => None,
+        }
+    }
+
+    /// The name of an entry, or of the one it completes or stands for.
+    pub(crate) fn name(&self, id: EntryId) -> Option<String> {
+        self.inherited(id, |id, die| string(&self.dwarf, &self.unit(id.unit)?.unit, die, gimli::DW_AT_name))
+    }
+
+    /// The type of an entry, or of the one it completes or stands for.
+    pub(crate) fn type_of(&self, id: EntryId) -> Option<EntryId> {
+        self.inherited(id, |id, die| self.reference(id.unit, die, gimli::DW_AT_type))
+    }
+
+    /// What `get` finds in an entry or along the chain of entries that it refers to for the rest.
+    fn inherited<T>(&self, id: EntryId, get: impl Fn(EntryId, &Die) -> Option<T>) -> Option<T> {
+        /// A concrete entry, its abstract origin and that one's declaration, with room to spare.
+        const CHAIN: usize = 5;
+        let mut id = id;
+        for _ in 0..CHAIN {
+            let die = self.entry(id)?;
+            if let Some(found) = get(id, &die) {
+                return Some(found);
+            }
+            id = self
+                .reference(id.unit, &die, gimli::DW_AT_abstract_origin)
+                .or_else(|| self.reference(id.unit, &die, gimli::DW_AT_specification))?;
+        }
+        None
+    }
+}
+
+/// The collection of one unit.
+struct Scan<'index> {
+    dwarf: &'index gimli::Dwarf<Reader>,
+    number: usize,
+    variables: &'index mut HashMap<u64, EntryId>,
+    functions: &'index mut Vec<(Range<u64>, EntryId)>,
+    is_rust: bool,
+    library: Vec<Range<usize>>,
+    /// The last range of `library` has not ended yet.
+    open: bool,
+}
+
+impl Scan<'_> {
+    fn entry(&mut self, unit: &gimli::Unit<Reader>, die: &Die) {
+        let id = EntryId { unit: self.number, offset: die.offset() };
+        if die.depth() <= 1 && self.open {
+            self.open = false;
+            self.library.last_mut().into_iter().for_each(|range| range.end = die.offset().0);
+        }
+        match die.tag() {
+            gimli::DW_TAG_compile_unit => {
+                let language = die.attr_value(gimli::DW_AT_language);
+                self.is_rust = language == Some(AttributeValue::Language(gimli::DW_LANG_Rust));
+            }
+            gimli::DW_TAG_namespace if die.depth() == 1 => {
+                let name = string(self.dwarf, unit, die, gimli::DW_AT_name).unwrap_or_default();
+                if matches!(name.as_str(), "std" | "core" | "alloc") || name.starts_with("__") {
+                    self.open = true;
+                    self.library.push(die.offset().0..usize::MAX);
+                }
+            }
+            gimli::DW_TAG_variable => {
+                if let Some(address) = fixed_address(self.dwarf, unit, die) {
+                    self.variables.insert(address, id);
+                }
+            }
+            gimli::DW_TAG_subprogram => {
+                let Ok(mut ranges) = self.dwarf.die_ranges(unit, die) else { return };
+                while let Ok(Some(range)) = ranges.next() {
+                    self.functions.push((range.begin..range.end, id));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn string(
+    dwarf: &gimli::Dwarf<Reader>,
+    unit: &gimli::Unit<Reader>,
+    die: &Die,
+    attribute: DwAt,
+) -> Option<String> {
+    let text = dwarf.attr_string(unit, die.attr_value(attribute)?).ok()?;
+    Some(String::from_utf8_lossy(text.bytes()).into_owned())
+}
+
+/// The address of a variable that has one for the whole run; thread-local ones do not.
+fn fixed_address(dwarf: &gimli::Dwarf<Reader>, unit: &gimli::Unit<Reader>, die: &Die) -> Option<u64> {
+    let AttributeValue::Exprloc(expression) = die.attr_value(gimli::DW_AT_location)? else { return None };
+    let mut operations = expression.operations(unit.encoding());
+    let address = match operations.next().ok()?? {
+        Operation::Address { address } => address,
+        Operation::AddressIndex { index } => dwarf.address(unit, index).ok()?,
+        _ => return None,
+    };
+    operations.next().ok()?.is_none().then_some(address)
+}

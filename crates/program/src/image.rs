@@ -1,0 +1,192 @@
+//! One ELF file, read into memory: what is loaded where, its symbols, and the slots that calls go through.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::{fs, io};
+
+use gimli::LittleEndian;
+use object::elf::{ET_DYN, ET_EXEC, PT_LOAD};
+use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _};
+
+use crate::ProgramError;
+use crate::debug_info::DebugInfo;
+use crate::symbols::{Kind, Symbols};
+
+/// A view into a file's bytes that keeps them alive.
+pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
+/// The ELF structures over borrowed bytes; cheap to make again.
+pub(crate) type Elf<'data> = ElfFile64<'data, object::LittleEndian>;
+
+const PAGE: u64 = 0x1000;
+
+/// An executable or shared object.
+pub(crate) struct Image {
+    /// All of the file. It is read, not mapped: a user who rebuilds in the middle of a session must not pull
+    /// the bytes away from under us.
+    bytes: Arc<[u8]>,
+    /// Linked to be loaded anywhere.
+    pub(crate) position_independent: bool,
+    segments: Vec<Segment>,
+    pub(crate) symbols: Symbols,
+    /// What the slots of the global offset table hold once the program is loaded.
+    slots: HashMap<u64, Slot>,
+    pub(crate) runtime: RuntimeUse,
+    debug_info: OnceLock<DebugInfo>,
+}
+
+/// A part of the file that is loaded.
+struct Segment {
+    address: u64,
+    memory_size: u64,
+    file_offset: u64,
+    file_size: u64,
+}
+
+/// The target of a call through memory.
+#[derive(Clone, Debug)]
+enum Slot {
+    /// A symbol of another module, or one that another module may take the place of.
+    Symbol(String),
+    /// An address of this file.
+    Address(u64),
+}
+
+/// How a file stands to ThreadSanitizer's runtime.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RuntimeUse {
+    /// It needs symbols named `__tsan_…` from elsewhere: its code is instrumented.
+    pub(crate) imports: bool,
+    /// It holds the runtime itself.
+    pub(crate) defines: bool,
+    /// The library it asks the loader for.
+    pub(crate) soname: Option<String>,
+}
+
+impl Image {
+    pub(crate) fn open(path: &Path) -> Result<Image, ProgramError> {
+        let bytes = fs::read(path).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => ProgramError::Missing { path: path.into() },
+            _ => ProgramError::Unreadable { path: path.into(), source },
+        })?;
+        Image::parse(bytes.into())
+            .map_err(|reason| ProgramError::NotAnExecutable { path: path.into(), reason })
+    }
+
+    fn parse(bytes: Arc<[u8]>) -> Result<Image, String> {
+        let elf = Elf::parse(&*bytes).map_err(|error| error.to_string().to_lowercase())?;
+        let endian = elf.endian();
+        if elf.architecture() != object::Architecture::X86_64 {
+            return Err("it is built for another machine".to_string());
+        }
+        let position_independent = match elf.elf_header().e_type(endian) {
+            ET_DYN => true,
+            ET_EXEC => false,
+            _ => return Err("it is not linked".to_string()),
+        };
+        let loaded = elf.elf_program_headers().iter().filter(|header| header.p_type(endian) == PT_LOAD);
+        let segments: Vec<Segment> = loaded
+            .map(|header| Segment {
+                address: header.p_vaddr(endian),
+                memory_size: header.p_memsz(endian),
+                file_offset: header.p_offset(endian),
+                file_size: header.p_filesz(endian),
+            })
+            .collect();
+        if segments.is_empty() {
+            return Err("nothing of it is loaded".to_string());
+        }
+        let (symbols, slots, runtime) = (Symbols::read(&elf), slots(&elf), runtime_use(&elf));
+        let debug_info = OnceLock::new();
+        Ok(Image { bytes, position_independent, segments, symbols, slots, runtime, debug_info })
+    }
+
+    /// The addresses from the first loaded byte to the last, as linked, from the start of a page.
+    pub(crate) fn span(&self) -> std::ops::Range<u64> {
+        let start = self.segments.iter().map(|segment| segment.address).min().unwrap_or_default();
+        let ends = self.segments.iter().map(|segment| segment.address.saturating_add(segment.memory_size));
+        start & !(PAGE - 1)..ends.max().unwrap_or_default()
+    }
+
+    /// What is added to addresses as linked, when `offset` of the file was mapped at `address`.
+    pub(crate) fn bias(&self, address: u64, offset: u64) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| segment.file_offset & !(PAGE - 1) == offset)?;
+        Some(address.wrapping_sub(segment.address & !(PAGE - 1)))
+    }
+
+    /// Bytes at an address as linked, as many as there are of the `len` asked for.
+    pub(crate) fn loaded(&self, address: u64, len: u64) -> Option<&[u8]> {
+        let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.file_size;
+        let segment = self.segments.iter().find(inside)?;
+        let skip = address - segment.address;
+        let len = len.min(segment.file_size - skip);
+        let start = usize::try_from(segment.file_offset.checked_add(skip)?).ok()?;
+        let end = start.checked_add(usize::try_from(len).ok()?)?.min(self.bytes.len());
+        self.bytes.get(start..end)
+    }
+
+    /// The name of the function that a slot of the global offset table leads to.
+    pub(crate) fn slot(&self, address: u64) -> Option<&str> {
+        match self.slots.get(&address)? {
+            Slot::Symbol(name) => Some(name),
+            Slot::Address(target) => Some(&self.symbols.starting_at(*target, Kind::Function)?.name),
+        }
+    }
+
+    /// Lines, types and frames; found on first use.
+    pub(crate) fn debug_info(&self) -> &DebugInfo {
+        self.debug_info.get_or_init(|| {
+            let elf = Elf::parse(&*self.bytes).ok();
+            DebugInfo::load(|name| {
+                let section = elf.as_ref()?.section_by_name(name)?;
+                Some((section.address(), self.section_reader(&section)?))
+            })
+        })
+    }
+
+    /// The contents of a section: a view of the file, or a copy if they are compressed there.
+    fn section_reader<'data>(&self, section: &impl object::ObjectSection<'data>) -> Option<Reader> {
+        let range = section.compressed_file_range().ok()?;
+        if range.format != object::CompressionFormat::None {
+            return Some(Reader::new(section.uncompressed_data().ok()?.into_owned().into(), LittleEndian));
+        }
+        let start = usize::try_from(range.offset).ok()?;
+        let end = start.checked_add(usize::try_from(range.uncompressed_size).ok()?)?;
+        self.bytes.get(start..end)?;
+        Some(Reader::new(self.bytes.clone(), LittleEndian).range(start..end))
+    }
+}
+
+/// The slots that the loader fills.
+fn slots(elf: &Elf<'_>) -> HashMap<u64, Slot> {
+    let symbols = elf.dynamic_symbol_table();
+    let relocations = elf.dynamic_relocations().into_iter().flatten();
+    relocations
+        .filter_map(|(address, relocation)| {
+            let slot = match relocation.target() {
+                object::RelocationTarget::Symbol(index) => {
+                    let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
+                    Slot::Symbol(symbol.name().ok()?.to_string())
+                }
+                _ => Slot::Address(relocation.addend().cast_unsigned()),
+            };
+            Some((address, slot))
+        })
+        .collect()
+}
+
+fn runtime_use(elf: &Elf<'_>) -> RuntimeUse {
+    let mut found = RuntimeUse::default();
+    for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
+        let Some(name) = symbol.name().ok().filter(|name| name.starts_with("__tsan_")) else { continue };
+        found.imports |= symbol.is_undefined();
+        found.defines |= symbol.is_definition() && name == "__tsan_init";
+    }
+    for library in elf.import_libraries().into_iter().flatten().flatten() {
+        if library.name().starts_with(b"libtsan") || library.name().starts_with(b"libclang_rt.tsan") {
+            found.soname = Some(String::from_utf8_lossy(library.name()).into_owned());
+        }
+    }
+    found
+}

@@ -1,0 +1,282 @@
+//! [`Program`]: the modules of one process, and what can be asked about their addresses.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use threadbare_trace::{Frame, Location, Site};
+
+use crate::image::Image;
+use crate::locals::{self, FrameLayout};
+use crate::module::{Loaded, Module};
+use crate::site::{self, Candidate, Likeness};
+use crate::source::Sources;
+use crate::symbols::{self, Kind, Symbol};
+use crate::{ProgramError, frame_info, maps, types, unpoisoned};
+
+/// Between the name of a shared object and that of its symbol; what has none is the executable's.
+const IN_MODULE: char = '!';
+
+/// An executable and the shared objects loaded with it.
+///
+/// Everything is found on first use and kept, and all methods take a shared reference: one program may serve
+/// many threads.
+pub struct Program {
+    /// The executable first, then shared objects by address.
+    modules: Vec<Module>,
+    sources: Sources,
+    locations: Mutex<HashMap<u64, Location>>,
+    calls: Mutex<HashMap<FunctionKey, Arc<[Candidate]>>>,
+}
+
+/// The number of a module, and the address of a function in it as linked.
+type FunctionKey = (usize, u64);
+
+/// How an executable was built, which decides how our runtime can take the place of ThreadSanitizer's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instrumentation {
+    /// Not with `-fsanitize=thread`.
+    None,
+    /// It takes the runtime from the shared object of this name, such as `libtsan.so.2`; no name means that
+    /// the link left the runtime to whoever starts the program.
+    Dynamic { soname: Option<String> },
+    /// The runtime is linked in: `-static-libtsan`, or clang's default.
+    Static,
+}
+
+/// A byte of a variable with static storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Global {
+    /// Names the variable in every build: its linkage name; `name@file.c` for a file-local one whose name
+    /// others have too; with `lib.so!` in front when it is not the executable's.
+    pub symbol: String,
+    /// Bytes into the variable.
+    pub offset: u64,
+    /// In source terms: `accounts[1].amount`.
+    pub display: String,
+}
+
+impl Program {
+    /// The executable alone, at the address it has when layout is not randomised.
+    pub fn open(executable: &Path) -> Result<Program, ProgramError> {
+        Ok(Program::of(vec![Module::executable(executable)?]))
+    }
+
+    /// The executable and its shared objects as loaded, from the text of `/proc/PID/maps`.
+    pub fn from_maps(executable: &Path, maps: &str) -> Result<Program, ProgramError> {
+        let real = fs::canonicalize(executable);
+        let real = real.as_deref().unwrap_or(executable);
+        let (mut mapped_executable, mut libraries) = (None, Vec::new());
+        for mapped in maps::mapped_files(maps) {
+            if mapped_executable.is_none() && mapped.path == real {
+                mapped_executable = Some(mapped);
+            } else {
+                libraries.push(Module::library(mapped));
+            }
+        }
+        let mut modules = vec![match mapped_executable {
+            Some(mapped) => Module::mapped_executable(executable, mapped)?,
+            None => Module::executable(executable)?,
+        }];
+        libraries.sort_by_key(|module| module.start);
+        modules.extend(libraries);
+        Ok(Program::of(modules))
+    }
+
+    fn of(modules: Vec<Module>) -> Program {
+        Program { modules, sources: Sources::default(), locations: Mutex::default(), calls: Mutex::default() }
+    }
+
+    /// How the executable was built.
+    pub fn instrumentation(&self) -> Instrumentation {
+        let Some(executable) = self.modules.first().and_then(Module::loaded) else {
+            return Instrumentation::None;
+        };
+        let runtime = &executable.image.runtime;
+        match (runtime.defines, runtime.imports) {
+            (true, _) => Instrumentation::Static,
+            (false, true) => Instrumentation::Dynamic { soname: runtime.soname.clone() },
+            (false, false) => Instrumentation::None,
+        }
+    }
+
+    /// Whether an address belongs to instrumented code or its data: to the executable, or to a shared object
+    /// that calls the runtime.
+    pub fn is_user_module(&self, address: u64) -> bool {
+        self.at(address).is_some_and(|place| place.number == 0 || place.image().runtime.imports)
+    }
+
+    /// The source location of the call that returns to `return_address`, which is also the location's
+    /// address. Without debug information it has the function's name; outside of any module, nothing.
+    pub fn location(&self, return_address: u64) -> Location {
+        if let Some(known) = unpoisoned(&self.locations).get(&return_address) {
+            return known.clone();
+        }
+        let location = Location { address: return_address, frames: self.frames(return_address) };
+        unpoisoned(&self.locations).insert(return_address, location.clone());
+        location
+    }
+
+    fn frames(&self, return_address: u64) -> Vec<Frame> {
+        let Some(place) = self.at(return_address) else { return Vec::new() };
+        let inside_call = place.address.wrapping_sub(1);
+        let mut frames = place.image().debug_info().frames_at(inside_call);
+        // The outermost frame is that of the function with the code, whose name the symbol table has.
+        if frames.last().is_none_or(|frame| frame.function.is_empty())
+            && let Some(function) = place.image().symbols.at(inside_call, Kind::Function)
+        {
+            let mut frame = frames.pop().unwrap_or_default();
+            frame.function = symbols::demangle(&function.name);
+            frames.push(frame);
+        }
+        frames
+    }
+
+    /// What the call that returns to `return_address` is known by in another build; `None` when there is no
+    /// such call, or its function has no name.
+    ///
+    /// The column counts from the first character of the site's text, so that indenting a line changes
+    /// nothing; it is the compiler's own where the source cannot be read. A static function whose name others
+    /// have too is written `name@file.c`.
+    pub fn site(&self, return_address: u64) -> Option<Site> {
+        let place = self.at(return_address)?;
+        let symbols = &place.image().symbols;
+        let function = symbols.at(place.address.checked_sub(1)?, Kind::Function)?;
+        let candidates = self.candidates(place.number, place.image(), function);
+        site::describe(symbols.unique_name(function), &candidates, place.address)
+    }
+
+    /// The return address of the call that a site, perhaps of another build, stands for.
+    pub fn find_site(&self, site: &Site) -> Option<u64> {
+        let loaded =
+            self.modules.iter().enumerate().filter_map(|(number, module)| Some((number, module.loaded()?)));
+        loaded.into_iter().find_map(|(number, loaded)| {
+            let found = self.find_site_in(number, &loaded.image, site)?;
+            Some(loaded.relocated(found))
+        })
+    }
+
+    fn find_site_in(&self, number: usize, image: &Image, site: &Site) -> Option<u64> {
+        let named = image.symbols.resolve(&site.function).filter(|symbol| symbol.kind == Kind::Function);
+        let functions: Vec<&Symbol> = match named {
+            Some(function) => vec![function],
+            None => image.symbols.functions_with_stem(symbols::stem(&site.function)).collect(),
+        };
+        let calls: Vec<_> =
+            functions.into_iter().map(|function| self.candidates(number, image, function)).collect();
+        let find = |likeness: Likeness| calls.iter().find_map(|calls| likeness.find(site, calls));
+        find(Likeness::Exact).or_else(|| find(Likeness::Text))
+    }
+
+    fn candidates(&self, number: usize, image: &Image, function: &Symbol) -> Arc<[Candidate]> {
+        let key = (number, function.address);
+        if let Some(known) = unpoisoned(&self.calls).get(&key) {
+            return known.clone();
+        }
+        let candidates: Arc<[Candidate]> = site::candidates(image, &self.sources, function).into();
+        unpoisoned(&self.calls).insert(key, candidates.clone());
+        candidates
+    }
+
+    /// The variable with static storage that holds the byte at `address`.
+    pub fn global(&self, address: u64) -> Option<Global> {
+        let place = self.at(address)?;
+        let symbols = &place.image().symbols;
+        let variable = symbols.at(place.address, Kind::Variable)?;
+        let offset = place.address - variable.address;
+        let symbol = match place.number {
+            0 => symbols.unique_name(variable),
+            _ => format!("{}{IN_MODULE}{}", place.module.name(), symbols.unique_name(variable)),
+        };
+        Some(Global { symbol, offset, display: display(place.image(), variable, offset) })
+    }
+
+    /// The address of a variable or function, under a name as in [`Global::symbol`].
+    pub fn symbol_address(&self, symbol: &str) -> Option<u64> {
+        let (module, symbol) = match symbol.split_once(IN_MODULE) {
+            Some((name, symbol)) => {
+                (self.modules.iter().skip(1).find(|module| module.name() == name)?, symbol)
+            }
+            None => (self.modules.first()?, symbol),
+        };
+        let loaded = module.loaded()?;
+        Some(loaded.relocated(loaded.image.symbols.resolve(symbol)?.address))
+    }
+
+    /// The local variable or parameter, with the path inside it, that lies `cfa_offset` bytes from the
+    /// canonical frame address of the function with the call that returns to `return_address`.
+    pub fn local(&self, return_address: u64, cfa_offset: i64) -> Option<String> {
+        let place = self.at(return_address)?;
+        let address = place.address.checked_sub(1)?;
+        let layout = FrameLayout {
+            address,
+            from_stack_pointer: frame_info::cfa_from_stack_pointer(place.image(), place.address),
+            has_frame_pointer: frame_info::has_frame_pointer(place.image(), address),
+        };
+        locals::name_at(place.image().debug_info().index(), &layout, cfa_offset)
+    }
+
+    /// What to add to the stack pointer, as it is just before the call that returns to `return_address`, to
+    /// get the canonical frame address of the calling function. `None` when only a run could tell.
+    pub fn cfa_from_stack_pointer(&self, return_address: u64) -> Option<i64> {
+        let place = self.at(return_address)?;
+        frame_info::cfa_from_stack_pointer(place.image(), place.address)
+    }
+
+    /// A line (from 1) of a source file without surrounding blanks; `None` if it cannot be read.
+    pub fn source_line(&self, file: &str, line: u32) -> Option<String> {
+        Some(self.sources.line(file, line)?.trim().to_string())
+    }
+
+    /// The module that an address of the process belongs to. Modules do not overlap, so that it is the one
+    /// that starts last before the address, if it reaches that far.
+    fn at(&self, address: u64) -> Option<Place<'_>> {
+        let below = self.modules.iter().enumerate().filter(|(_, module)| module.start <= address);
+        let (number, module) = below.max_by_key(|(_, module)| module.start)?;
+        let loaded = module.loaded()?;
+        Some(Place { number, module, loaded, address: loaded.linked(address)? })
+    }
+}
+
+/// An address within a module.
+struct Place<'program> {
+    number: usize,
+    module: &'program Module,
+    loaded: &'program Loaded,
+    /// As linked.
+    address: u64,
+}
+
+impl<'program> Place<'program> {
+    fn image(&self) -> &'program Image {
+        &self.loaded.image
+    }
+}
+
+/// A byte of a variable in source terms, or as the linker would put it where there are no types. A mangled
+/// name says more than the debug information's, which has no scopes in it; of a C name it is the other way
+/// round, since that of a static local has a number added.
+fn display(image: &Image, variable: &Symbol, offset: u64) -> String {
+    let demangled = symbols::demangle(&variable.name);
+    let index = image.debug_info().index();
+    let described = index.variable(variable.address);
+    let Some((id, type_id)) = described.and_then(|id| Some((id, index.type_of(id)?))) else {
+        return if offset == 0 { demangled } else { format!("{demangled}+{offset}") };
+    };
+    let is_mangled = demangled != variable.name;
+    let name = if is_mangled { demangled } else { index.name(id).unwrap_or(demangled) };
+    name + &types::path(index, type_id, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Protects the promise that one program may serve many threads.
+    #[test]
+    fn programs_can_be_shared() {
+        fn shared<T: Send + Sync>() {}
+        shared::<Program>();
+    }
+}

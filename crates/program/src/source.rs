@@ -1,0 +1,30 @@
+//! Source files, read once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::unpoisoned;
+
+/// A cache of source files by path; `None` stands for one that could not be read.
+#[derive(Default)]
+pub(crate) struct Sources {
+    files: Mutex<HashMap<String, Option<Arc<[String]>>>>,
+}
+
+impl Sources {
+    /// The line (from 1) as it stands in the file, with its indentation.
+    pub(crate) fn line(&self, file: &str, line: u32) -> Option<String> {
+        let index = usize::try_from(line).ok()?.checked_sub(1)?;
+        let mut files = unpoisoned(&self.files);
+        if !files.contains_key(file) {
+            files.insert(file.to_string(), read_lines(file));
+        }
+        files.get(file)?.as_ref()?.get(index).cloned()
+    }
+}
+
+/// Source need not be UTF-8: a comment in Latin-1 must not cost the lines around it.
+fn read_lines(file: &str) -> Option<Arc<[String]>> {
+    let bytes = std::fs::read(file).ok()?;
+    Some(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect())
+}

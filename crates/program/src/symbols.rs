@@ -1,0 +1,239 @@
+//! The symbol table: which function or variable an address belongs to, and names that survive a rebuild.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use object::{Object as _, SymbolKind};
+
+use crate::image::Elf;
+
+/// A function or variable with an address.
+#[derive(Clone, Debug)]
+pub(crate) struct Symbol {
+    /// As linked.
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+    /// The linkage name, without a symbol version or the number of a static local.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    /// Not seen by other object files, so that its name need not be the only one.
+    local: bool,
+    /// The source file that a local symbol came from, as an index into [`Symbols::files`].
+    file: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Function,
+    Variable,
+}
+
+impl Symbol {
+    /// The addresses it covers.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.size)
+    }
+
+    /// Where several names stand for one address, the one that says most has the greatest rank: what others
+    /// can link to, then what is not reserved, then the shorter one.
+    fn rank(&self) -> (bool, Reverse<(usize, usize)>, &str) {
+        let underscores = self.name.bytes().take_while(|&byte| byte == b'_').count();
+        (!self.local, Reverse((underscores, self.name.len())), &self.name)
+    }
+}
+
+/// All functions and variables of one file.
+#[derive(Default)]
+pub(crate) struct Symbols {
+    /// By address, and by rank where that is the same.
+    by_address: Vec<Symbol>,
+    /// Indices into `by_address`, by name and then by address.
+    by_name: Vec<usize>,
+    /// Base names of source files, of which one may occur more than once.
+    files: Vec<String>,
+}
+
+impl Symbols {
+    /// The full table, or the one for dynamic linking in a stripped file.
+    pub(crate) fn read(elf: &Elf<'_>) -> Symbols {
+        let mut symbols = Symbols::default();
+        for symbol in elf.symbols() {
+            symbols.add(&symbol);
+        }
+        if symbols.by_address.is_empty() {
+            for symbol in elf.dynamic_symbols() {
+                symbols.add(&symbol);
+            }
+        }
+        symbols.by_address.sort_by(|a, b| (a.address, a.rank()).cmp(&(b.address, b.rank())));
+        symbols.by_name = (0..symbols.by_address.len()).collect();
+        symbols.by_name.sort_by(|&a, &b| {
+            let (a, b) = (&symbols.by_address[a], &symbols.by_address[b]);
+            (&a.name, a.address).cmp(&(&b.name, b.address))
+        });
+        symbols
+    }
+
+    fn add<'data>(&mut self, symbol: &impl object::ObjectSymbol<'data>) {
+        let Ok(name) = symbol.name() else { return };
+        let kind = match symbol.kind() {
+            SymbolKind::File => return self.files.push(base_name(name).to_string()),
+            SymbolKind::Text => Kind::Function,
+            SymbolKind::Data => Kind::Variable,
+            _ => return,
+        };
+        let name = name.split('@').next().unwrap_or_default();
+        if !symbol.is_definition() || name.is_empty() || symbol.address() == 0 {
+            return;
+        }
+        let local = symbol.is_local();
+        let name = if local && kind == Kind::Variable { without_number(name) } else { name };
+        self.by_address.push(Symbol {
+            address: symbol.address(),
+            size: symbol.size(),
+            name: name.to_string(),
+            kind,
+            local,
+            // Local symbols follow the entry of their file.
+            file: if local { self.files.len().checked_sub(1) } else { None },
+        });
+    }
+
+    /// The symbol of this kind whose range holds `address`.
+    pub(crate) fn at(&self, address: u64, kind: Kind) -> Option<&Symbol> {
+        /// Ranges hardly ever nest; how many that start later are looked past.
+        const LOOK_BACK: usize = 16;
+        let end = self.by_address.partition_point(|symbol| symbol.address <= address);
+        let nearest = self.by_address[..end].iter().rev().filter(|symbol| symbol.kind == kind);
+        nearest.take(LOOK_BACK).find(|symbol| symbol.range().contains(&address))
+    }
+
+    /// The symbol of this kind that starts at `address`, whatever its size.
+    pub(crate) fn starting_at(&self, address: u64, kind: Kind) -> Option<&Symbol> {
+        let end = self.by_address.partition_point(|symbol| symbol.address <= address);
+        let here = self.by_address[..end].iter().rev().take_while(|symbol| symbol.address == address);
+        here.into_iter().find(|symbol| symbol.kind == kind)
+    }
+
+    /// A name that [`Symbols::resolve`] leads back to `symbol`: the linkage name where that is the only one
+    /// or can be linked to, else `name@file.c`, and `name@file.c#2` for the second of a file.
+    pub(crate) fn unique_name(&self, symbol: &Symbol) -> String {
+        let namesakes: Vec<&Symbol> = self.named(&symbol.name).collect();
+        if namesakes.len() <= 1 || !symbol.local {
+            return symbol.name.clone();
+        }
+        let file = self.file(symbol);
+        let same_file = namesakes.iter().filter(|other| other.local && self.file(other) == file);
+        match same_file.filter(|other| other.address < symbol.address).count() {
+            0 => format!("{}@{file}", symbol.name),
+            before => format!("{}@{file}#{}", symbol.name, before + 1),
+        }
+    }
+
+    /// The symbol for a name made by [`Symbols::unique_name`], in this build or another. A bare name that
+    /// has become ambiguous leads nowhere: to guess would be to look at the wrong variable.
+    pub(crate) fn resolve(&self, unique_name: &str) -> Option<&Symbol> {
+        let (name, file) = match unique_name.split_once('@') {
+            Some((name, file)) => (name, Some(file)),
+            None => (unique_name, None),
+        };
+        let namesakes: Vec<&Symbol> = self.named(name).collect();
+        if let [only] = namesakes[..] {
+            return Some(only);
+        }
+        let Some(file) = file else {
+            return namesakes.into_iter().find(|symbol| !symbol.local);
+        };
+        let (file, nth) = match file.rsplit_once('#') {
+            Some((file, nth)) => (file, nth.parse::<usize>().ok()?.checked_sub(1)?),
+            None => (file, 0),
+        };
+        namesakes.into_iter().filter(|symbol| symbol.local && self.file(symbol) == file).nth(nth)
+    }
+
+    /// Functions whose linkage name has this [`stem`].
+    pub(crate) fn functions_with_stem(&self, stem: &str) -> impl Iterator<Item = &Symbol> {
+        let functions = self.by_address.iter().filter(|symbol| symbol.kind == Kind::Function);
+        functions.filter(move |symbol| self::stem(&symbol.name) == stem)
+    }
+
+    /// All symbols of a name, by address, one for each address.
+    fn named(&self, name: &str) -> impl Iterator<Item = &Symbol> {
+        let start = self.by_name.partition_point(|&index| self.by_address[index].name.as_str() < name);
+        let symbols = self.by_name[start..].iter().map(|&index| &self.by_address[index]);
+        let mut last = None;
+        symbols
+            .take_while(move |symbol| symbol.name == name)
+            .filter(move |symbol| last.replace(symbol.address) != Some(symbol.address))
+    }
+
+    fn file(&self, symbol: &Symbol) -> &str {
+        symbol.file.and_then(|index| self.files.get(index)).map_or("", String::as_str)
+    }
+}
+
+/// gcc calls a static local of C `counter.3`, where the number changes with any other that comes or goes.
+fn without_number(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((stem, number)) if !stem.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => stem,
+        _ => name,
+    }
+}
+
+/// A linkage name without what a compiler may change from one build to the next: the hash of Rust's legacy
+/// mangling, and the suffix of a clone such as `.constprop.0`.
+pub(crate) fn stem(name: &str) -> &str {
+    let name = name.split('@').next().unwrap_or_default();
+    match rust_hash(name) {
+        Some(start) => &name[..start],
+        None => name.split('.').next().unwrap_or_default(),
+    }
+}
+
+/// Where the `17h0123456789abcdefE` of a legacy Rust name starts.
+fn rust_hash(name: &str) -> Option<usize> {
+    let start = name.find("17h")?;
+    let hash = name.as_bytes().get(start + 3..start + 20)?;
+    let is_hash = hash[..16].iter().all(u8::is_ascii_hexdigit) && hash[16] == b'E';
+    (name.starts_with("_ZN") && is_hash).then_some(start)
+}
+
+/// A linkage name as it is written in the source; one that is not mangled is left alone.
+pub(crate) fn demangle(name: &str) -> String {
+    let is_rust = name.starts_with("_R") || rust_hash(name).is_some();
+    let language = if is_rust { gimli::DW_LANG_Rust } else { gimli::DW_LANG_C_plus_plus };
+    match addr2line::demangle(name, language) {
+        // A tag of the linker's that nobody wrote.
+        Some(demangled) => demangled.replace("[abi:cxx11]", ""),
+        None => name.to_string(),
+    }
+}
+
+/// What stands after the last slash.
+pub(crate) fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Protects finding a function again whose hash or clone number changed with the build.
+    #[test]
+    fn stems_drop_hashes_and_clone_suffixes() {
+        assert_eq!(stem("_ZN4bank7deposit17h0123456789abcdefE"), "_ZN4bank7deposit");
+        assert_eq!(stem("_ZN4bank7deposit17h0123456789abcdefE.llvm.12"), "_ZN4bank7deposit");
+        assert_eq!(stem("deposit.constprop.0"), "deposit");
+        assert_eq!(stem("deposit"), "deposit");
+    }
+
+    /// Protects C++ names from being read by Rust's rules, which know no anonymous namespace.
+    #[test]
+    fn names_are_demangled_by_the_rules_of_their_language() {
+        assert_eq!(demangle("_ZN12_GLOBAL__N_17counterE"), "(anonymous namespace)::counter");
+        assert_eq!(demangle("_ZZ4nextvE7counter"), "next()::counter");
+        assert_eq!(demangle("_ZN4bank7ACCOUNT17h0123456789abcdefE"), "bank::ACCOUNT");
+        assert_eq!(demangle("_Z4textB5cxx11"), "text");
+        assert_eq!(demangle("main"), "main");
+    }
+}

@@ -1,0 +1,46 @@
+//! A set of small numbers.
+
+#[derive(Default)]
+pub struct Bits(Vec<u64>);
+
+impl Bits {
+    pub fn insert(&mut self, index: usize) {
+        if index / 64 >= self.0.len() {
+            self.0.resize(index / 64 + 1, 0);
+        }
+        self.0[index / 64] |= 1 << (index % 64);
+    }
+
+    pub fn remove(&mut self, index: usize) {
+        if let Some(word) = self.0.get_mut(index / 64) {
+            *word &= !(1 << (index % 64));
+        }
+    }
+
+    pub fn contains(&self, index: usize) -> bool {
+        self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().enumerate().flat_map(|(i, &word)| {
+            std::iter::successors((word != 0).then_some(word), |&rest| {
+                let rest = rest & (rest - 1);
+                (rest != 0).then_some(rest)
+            })
+            .map(move |rest| i * 64 + rest.trailing_zeros() as usize)
+        })
+    }
+
+    /// The first member after `index`, or else the first of all.
+    pub fn after(&self, index: usize) -> Option<usize> {
+        self.iter().find(|&member| member > index).or_else(|| self.iter().next())
+    }
+}

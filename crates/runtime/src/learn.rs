@@ -1,0 +1,135 @@
+//! Finding out which memory is shared.
+//!
+//! A byte is shared once two threads have accessed it and one of the accesses was a write; what happened
+//! before there were threads does not count. The moment a byte becomes shared it is reported, under a name
+//! that other runs can use, in the shared file.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::Extent;
+use threadbare_trace::wire::{self, LEARNT_BYTES, LEARNT_OFFSET};
+
+use crate::carrier::Carrier;
+use crate::hash::Hasher;
+use crate::layout::WIRE;
+use crate::{heap, log, scheduler};
+
+/// What is known of eight bytes.
+#[derive(Clone, Copy, Default)]
+struct Granule {
+    /// 1 + the thread that accessed each byte first; 0 for none.
+    first: [u16; 8],
+    written: u8,
+    /// By more than one thread.
+    several: u8,
+    reported: u8,
+}
+
+#[derive(Default)]
+struct Learner {
+    granules: HashMap<u64, Granule, Hasher>,
+    reported: u64,
+    words: u64,
+}
+
+static LEARNER: Carrier<Option<Learner>> = Carrier::new(None);
+
+/// Begins to learn.
+pub fn start() {
+    *LEARNER.get() = Some(Learner { words: 1, ..Learner::default() });
+    publish();
+}
+
+/// The running thread accesses memory.
+pub fn access(address: u64, size: u64, write: bool) {
+    let Some(learner) = LEARNER.get().as_mut() else { return };
+    let thread = scheduler::get().current as u16 + 1;
+    let end = address + size;
+    let mut at = address;
+    while at < end {
+        let granule_end = (at | 7) + 1;
+        let upto = end.min(granule_end);
+        let granule = learner.granules.entry(at >> 3).or_default();
+        let mut new = 0u8;
+        for byte in at & 7..(at & 7) + (upto - at) {
+            let bit = 1u8 << byte;
+            let first = &mut granule.first[byte as usize];
+            match *first {
+                0 => *first = thread,
+                other if other != thread => granule.several |= bit,
+                _ => {}
+            }
+            if write {
+                granule.written |= bit;
+            }
+            if granule.several & granule.written & !granule.reported & bit != 0 {
+                new |= bit;
+            }
+        }
+        granule.reported |= new;
+        if new != 0 {
+            report(at & !7, new);
+        }
+        at = upto;
+    }
+}
+
+/// Memory that was allocated anew has no past.
+pub fn forget(address: u64, size: u64) {
+    let Some(learner) = LEARNER.get().as_mut() else { return };
+    if learner.granules.is_empty() {
+        return;
+    }
+    for granule in address >> 3..(address + size).div_ceil(8) {
+        learner.granules.remove(&granule);
+    }
+}
+
+/// Reports the bytes of a granule that `bits` names, in runs.
+fn report(granule: u64, bits: u8) {
+    let mut bits = bits;
+    let mut start = granule;
+    while bits != 0 {
+        let skipped = bits.trailing_zeros();
+        start += u64::from(skipped);
+        bits >>= skipped;
+        let len = bits.trailing_ones();
+        append(&name(start, u64::from(len)));
+        start += u64::from(len);
+        bits = bits.checked_shr(len).unwrap_or(0);
+    }
+}
+
+fn name(start: u64, len: u64) -> Extent {
+    if let Some((site, offset)) = heap::block_site(start) {
+        return Extent::Heap { site, start: offset, len };
+    }
+    match scheduler::get().stack_variable(start) {
+        Some((thread, start)) => Extent::Stack { thread, start, len },
+        None => Extent::Fixed { start, len },
+    }
+}
+
+fn append(extent: &Extent) {
+    let Some(learner) = LEARNER.get().as_mut() else { return };
+    // The first word is the count, which is kept here.
+    let words = wire::encode_extents(std::slice::from_ref(extent));
+    if (learner.words + words.len() as u64) * 8 > LEARNT_BYTES {
+        return;
+    }
+    for &word in &words[1..] {
+        // SAFETY: inside the region, as just checked.
+        unsafe { ((WIRE + LEARNT_OFFSET) as *mut u64).add(learner.words as usize).write(word) };
+        learner.words += 1;
+    }
+    learner.reported += 1;
+    publish();
+}
+
+fn publish() {
+    let Some(learner) = LEARNER.get().as_ref() else { return };
+    // SAFETY: the first word of the region.
+    unsafe { ((WIRE + LEARNT_OFFSET) as *mut u64).write(learner.reported) };
+    log::control().learnt_words.store(learner.words, Ordering::Release);
+}

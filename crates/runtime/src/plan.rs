@@ -1,0 +1,222 @@
+//! Following a plan: forced steps first, then its policy.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::wire::{Ending, PendingRecord};
+use threadbare_trace::{EventKind, Plan, Policy, ThreadId, Until};
+
+use crate::hash::{Hasher, Random, mix};
+use crate::log;
+use crate::scheduler::{Scheduler, finish};
+use crate::wait::Wait;
+
+/// How far the plan has been followed.
+#[derive(Default)]
+pub struct Follower {
+    plan: Plan,
+    /// The step being taken.
+    step: usize,
+    /// That step's thread, once it exists.
+    step_thread: Option<usize>,
+    /// How often each thread did each kind of operation at each address; kept while there are steps.
+    done: HashMap<(usize, u8, u64), u32, Hasher>,
+    random: Random,
+    /// Operations done so far.
+    operations: u64,
+    /// The next of the plan's change points.
+    change: usize,
+    priorities: Vec<u64>,
+    /// Below every priority given so far.
+    lowest: u64,
+    /// Operations the running thread has done since it was switched to.
+    streak: u64,
+}
+
+/// A thread that has run this long while others could is made to give way, whatever the policy, except under
+/// forced steps: it may be spinning until another thread does something.
+const STREAK: u64 = 1000;
+/// A timed wait of a random schedule times out, though others could run, once in so many choices.
+const EARLY_TIMEOUT: u64 = 8;
+
+impl Default for Random {
+    fn default() -> Random {
+        Random(0)
+    }
+}
+
+impl Follower {
+    pub fn new(plan: Plan) -> Follower {
+        let seed = match plan.policy {
+            Policy::Random { seed } | Policy::Priorities { seed, .. } => seed,
+            Policy::RunToBlock => 0,
+        };
+        Follower { plan, random: Random(seed), lowest: 1 << 32, ..Follower::default() }
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Thread `me` does the operation it stood before.
+    pub fn executed(&mut self, me: usize, operation: &PendingRecord) {
+        self.operations += 1;
+        if self.step < self.plan.steps.len() {
+            *self.done.entry((me, operation.kind, operation.pc)).or_default() += 1;
+        }
+    }
+
+    pub fn picked(&mut self, current: usize, next: usize) {
+        self.streak = if current == next { self.streak + 1 } else { 0 };
+    }
+
+    /// Ends a run that has become too long.
+    pub fn check_bound(&self) {
+        if self.operations >= self.plan.max_events {
+            finish(Ending::EventBound, 0, 0, "");
+        }
+    }
+
+    /// In the second half of the longest run allowed, scheduling is fair, so that what still goes on at its
+    /// end is going on by itself and not because somebody is being starved.
+    fn must_be_fair(&self) -> bool {
+        self.operations > self.plan.max_events / 2
+    }
+
+    fn diverged(&self, reason: &str) -> ! {
+        finish(Ending::Diverged, self.step as u32, 0, reason)
+    }
+
+    fn priority(&mut self, index: usize, id: &ThreadId) -> u64 {
+        while self.priorities.len() <= index {
+            self.priorities.push(0);
+        }
+        if self.priorities[index] == 0 {
+            let seed = self.random.0;
+            let path = id.path().iter().map(|&part| u64::from(part));
+            self.priorities[index] = mix([seed].into_iter().chain(path)) | 1 << 63;
+        }
+        self.priorities[index]
+    }
+
+    fn make_lowest(&mut self, index: usize) {
+        while self.priorities.len() <= index {
+            self.priorities.push(0);
+        }
+        self.lowest -= 1;
+        self.priorities[index] = self.lowest;
+    }
+}
+
+impl Scheduler {
+    /// The thread that the plan's next step names, passing over steps that are done.
+    pub fn pick_forced(&mut self) -> Option<usize> {
+        loop {
+            let step = self.follower.plan.steps.get(self.follower.step)?;
+            if self.follower.step_thread.is_none() {
+                self.follower.step_thread = self.threads.iter().position(|thread| thread.id == step.thread);
+            }
+            let Some(index) = self.follower.step_thread else {
+                self.cannot_step("the thread does not exist");
+                continue;
+            };
+            if self.step_is_done(index, step.until) {
+                self.next_step();
+            } else if self.threads[index].done {
+                self.cannot_step("the thread ended");
+            } else if self.can_run(index) || self.expire(index) {
+                return Some(index);
+            } else {
+                self.cannot_step("the thread cannot run");
+            }
+        }
+    }
+
+    fn step_is_done(&self, index: usize, until: Until) -> bool {
+        match until {
+            Until::End => self.threads[index].done,
+            Until::Before { kind, address, occurrence } => {
+                // SAFETY: the slot of a thread that exists.
+                let pending = unsafe { &*log::pending(index) };
+                let done = || self.follower.done.get(&(index, pending.kind, pending.pc)).copied();
+                pending.kind == kind as u8 && pending.pc == address && done().unwrap_or(0) + 1 == occurrence
+            }
+        }
+    }
+
+    fn next_step(&mut self) {
+        self.follower.step += 1;
+        self.follower.step_thread = None;
+    }
+
+    fn cannot_step(&mut self, reason: &str) {
+        if self.follower.plan.strict {
+            self.follower.diverged(reason);
+        }
+        self.next_step();
+    }
+
+    /// A thread that may be able to run, by the policy; `None` when there is none.
+    pub fn pick_by_policy(&mut self) -> Option<usize> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        let fair = self.follower.must_be_fair();
+        if fair || matches!(self.follower.plan.policy, Policy::Random { .. }) {
+            return self.pick_randomly();
+        }
+        let gives_way = self.current_gives_way();
+        match self.follower.plan.policy {
+            Policy::Priorities { .. } => self.pick_by_priority(gives_way),
+            _ if gives_way => self.ready.after(self.current),
+            _ if self.ready.contains(self.current) => Some(self.current),
+            _ => self.ready.after(usize::MAX),
+        }
+    }
+
+    /// The running thread is yielding, or has run for too long.
+    fn current_gives_way(&mut self) -> bool {
+        // SAFETY: the slot of a thread that exists.
+        let kind = unsafe { (*log::pending(self.current)).kind };
+        kind == EventKind::Yield as u8 || self.follower.streak >= STREAK
+    }
+
+    fn pick_randomly(&mut self) -> Option<usize> {
+        let random = &mut self.follower.random;
+        let waits = |&index: &usize| !matches!(self.threads[index].wait, Wait::Sleep);
+        if !self.timed.is_empty() && random.below(EARLY_TIMEOUT) == 0 {
+            let timed: Vec<usize> = self.timed.iter().filter(waits).collect();
+            if !timed.is_empty() {
+                let index = timed[random.below(timed.len() as u64) as usize];
+                if self.can_run(index) || self.expire(index) {
+                    return Some(index);
+                }
+            }
+        }
+        let nth = self.follower.random.below(self.ready.len());
+        self.ready.iter().nth(nth as usize)
+    }
+
+    fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
+        let Policy::Priorities { changes, .. } = &self.follower.plan.policy else { return None };
+        let mut demote = gives_way;
+        while changes.get(self.follower.change).is_some_and(|&at| at <= self.follower.operations) {
+            self.follower.change += 1;
+            demote = true;
+        }
+        if demote {
+            self.follower.make_lowest(self.current);
+            self.follower.streak = 0;
+        }
+        self.ready.iter().max_by_key(|&index| self.follower.priority(index, &self.threads[index].id))
+    }
+}
+
+/// Reads the plan that the tool left.
+pub fn read() -> Plan {
+    log::control().events.load(Ordering::Acquire);
+    match threadbare_trace::wire::decode_plan(log::plan_words()) {
+        Ok(plan) => plan,
+        Err(_) => finish(Ending::Unsupported, 0, 0, "internal error: the plan cannot be read"),
+    }
+}

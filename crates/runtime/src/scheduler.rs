@@ -1,0 +1,353 @@
+//! One thread at a time, and which.
+//!
+//! Before each operation that others can notice, a thread comes to [`point`] and says what it is about to do.
+//! There the plan decides who goes on. The chosen thread does its operation and runs on to its own next point;
+//! nothing interrupts it in between, so the effect of an operation needs no lock.
+//!
+//! A thread whose operation cannot be done yet waits. Waiting threads are looked at again when something they
+//! might wait for is [released](Scheduler::released); that they are `ready` only means it is worth looking, and
+//! the look happens when one is picked. So neither taking nor releasing an object costs more than the number of
+//! threads that wait.
+
+use std::ffi::c_void;
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::wire::{Ending, MESSAGE_BYTES, PendingRecord};
+use threadbare_trace::{EventKind, Extent, ThreadId};
+
+use crate::bits::Bits;
+use crate::carrier::Carrier;
+use crate::context::{self, Context};
+use crate::plan::Follower;
+use crate::wait::{self, Wait};
+use crate::{calls, log, system};
+
+/// A logical thread.
+pub struct Thread {
+    pub id: ThreadId,
+    /// How many threads it has created.
+    pub children: u32,
+    pub context: *mut Context,
+    pub calls: calls::Saved,
+    /// What it waits for, if anything.
+    pub wait: Wait,
+    /// When a timed wait or a sleep is over, in virtual time.
+    pub deadline: Option<u64>,
+    pub timed_out: bool,
+    pub done: bool,
+    pub start: (Option<extern "C" fn(*mut c_void) -> *mut c_void>, *mut c_void),
+    pub result: *mut c_void,
+    pub detached: bool,
+    pub destructors: Vec<(unsafe extern "C" fn(*mut c_void), *mut c_void)>,
+    /// Read-write locks it holds for reading; other locks name their owner themselves.
+    pub read_locks: Vec<u64>,
+    /// Its stack: lowest address, and the base that stack variables are named from.
+    pub stack_low: u64,
+    pub stack_base: u64,
+}
+
+/// What a thread is about to do.
+pub struct Operation {
+    pub kind: EventKind,
+    pub object: u64,
+    pub pc: u64,
+    pub wait: Wait,
+    pub deadline: Option<u64>,
+}
+
+impl Operation {
+    /// One that never waits.
+    pub fn new(kind: EventKind, pc: u64, object: u64) -> Operation {
+        Operation { kind, object, pc, wait: Wait::Nothing, deadline: None }
+    }
+
+    pub fn waiting(self, wait: Wait) -> Operation {
+        Operation { wait, ..self }
+    }
+
+    pub fn until(self, deadline: Option<u64>) -> Operation {
+        Operation { deadline, ..self }
+    }
+}
+
+pub struct Scheduler {
+    pub threads: Vec<Thread>,
+    pub current: usize,
+    /// There is more than one thread, or was: schedule points count and events are recorded.
+    pub running: bool,
+    /// Threads that may be able to go on.
+    pub ready: Bits,
+    /// Threads whose wait can time out.
+    pub timed: Bits,
+    /// Virtual nanoseconds since the program started.
+    pub now: u64,
+    pub follower: Follower,
+    pub wakeups: wait::Wakeups,
+}
+
+static SCHEDULER: Carrier<Option<Scheduler>> = Carrier::new(None);
+
+/// The scheduler, which exists whenever the runtime is active.
+pub fn get() -> &'static mut Scheduler {
+    SCHEDULER.get().as_mut().expect("the runtime is active")
+}
+
+/// Starts with the main thread alone.
+pub fn start() -> bool {
+    let Some(calls) = calls::create(0) else { return false };
+    let main = Thread {
+        context: Box::leak(Box::new(context::of_main())),
+        stack_low: 0,
+        ..Thread::new(ThreadId::main(), std::ptr::null_mut(), calls)
+    };
+    calls::exchange(calls);
+    let mut ready = Bits::default();
+    ready.insert(0);
+    *SCHEDULER.get() = Some(Scheduler {
+        threads: vec![main],
+        current: 0,
+        running: false,
+        ready,
+        timed: Bits::default(),
+        now: 0,
+        follower: Follower::default(),
+        wakeups: wait::Wakeups::default(),
+    });
+    true
+}
+
+impl Thread {
+    pub fn new(id: ThreadId, context: *mut Context, calls: calls::Saved) -> Thread {
+        Thread {
+            id,
+            children: 0,
+            context,
+            calls,
+            wait: Wait::Nothing,
+            deadline: None,
+            timed_out: false,
+            done: false,
+            start: (None, std::ptr::null_mut()),
+            result: std::ptr::null_mut(),
+            detached: false,
+            destructors: Vec::new(),
+            read_locks: Vec::new(),
+            stack_low: 0,
+            stack_base: 0,
+        }
+    }
+}
+
+/// Comes here before every operation that is a schedule point; returns when the thread is to do it.
+/// `true` when a timed operation is to time out instead.
+pub fn point(operation: Operation) -> bool {
+    let sched = get();
+    log::close_write();
+    let me = sched.current;
+    announce(me, &operation);
+    let thread = &mut sched.threads[me];
+    thread.wait = operation.wait;
+    thread.deadline = operation.deadline;
+    if operation.deadline.is_some() {
+        sched.timed.insert(me);
+    }
+    let next = sched.choose();
+    if next != me {
+        sched.switch_to(next);
+    }
+    chosen(operation.deadline.is_some())
+}
+
+/// The running thread was picked: its operation happens now.
+fn chosen(timed: bool) -> bool {
+    let sched = get();
+    let me = sched.current;
+    // SAFETY: the slot of a thread that exists.
+    let pending = unsafe { &mut *log::pending(me) };
+    sched.follower.executed(me, pending);
+    pending.kind = 0;
+    let thread = &mut sched.threads[me];
+    thread.wait = Wait::Nothing;
+    if timed {
+        sched.timed.remove(me);
+        thread.deadline = None;
+    }
+    std::mem::take(&mut thread.timed_out)
+}
+
+/// Writes down what thread `me` stands before.
+pub fn announce(me: usize, operation: &Operation) {
+    // SAFETY: the slot of a thread that exists.
+    unsafe {
+        log::pending(me).write(PendingRecord {
+            thread: me as u32,
+            kind: operation.kind as u8,
+            blocked: 0,
+            unused: 0,
+            stack: if operation.kind == EventKind::Begin { 0 } else { calls::current() },
+            holder: 0,
+            pc: operation.pc,
+            object: operation.object,
+        });
+    }
+}
+
+impl Scheduler {
+    /// Who runs next. Ends the process when nobody can.
+    fn choose(&mut self) -> usize {
+        if !self.running {
+            if self.can_run(0) || self.expire(0) {
+                return 0;
+            }
+            self.stuck();
+        }
+        self.follower.check_bound();
+        loop {
+            let picked = self.pick_forced().or_else(|| self.pick_by_policy());
+            match picked {
+                Some(next) if self.can_run(next) => {
+                    self.follower.picked(self.current, next);
+                    return next;
+                }
+                Some(next) => self.ready.remove(next),
+                None => match self.expire_earliest() {
+                    Some(next) => {
+                        self.follower.picked(self.current, next);
+                        return next;
+                    }
+                    None => self.stuck(),
+                },
+            }
+        }
+    }
+
+    pub fn can_run(&self, index: usize) -> bool {
+        let thread = &self.threads[index];
+        !thread.done && (thread.timed_out || thread.wait.is_over(self, index))
+    }
+
+    /// Lets the timed wait of `index` time out, if the thread could then go on at once.
+    pub fn expire(&mut self, index: usize) -> bool {
+        let thread = &self.threads[index];
+        let Some(deadline) = thread.deadline else { return false };
+        if !thread.wait.may_time_out(self, index) {
+            return false;
+        }
+        self.now = self.now.max(deadline);
+        self.threads[index].timed_out = true;
+        self.ready.insert(index);
+        true
+    }
+
+    /// Lets the wait that is over first time out.
+    fn expire_earliest(&mut self) -> Option<usize> {
+        let mut waiting: Vec<usize> = self.timed.iter().collect();
+        waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
+        waiting.into_iter().find(|&index| self.expire(index))
+    }
+
+    /// Something at `address` changed: whoever waits for it may be able to go on.
+    pub fn released(&mut self, address: u64) {
+        for index in 0..self.threads.len() {
+            if self.threads[index].wait.concerns(address) {
+                self.ready.insert(index);
+            }
+        }
+    }
+
+    pub fn add_thread(&mut self, thread: Thread, operation: &Operation) -> usize {
+        let index = self.threads.len();
+        self.threads.push(thread);
+        announce(index, operation);
+        log::control().pending.store(self.threads.len() as u32, Ordering::Relaxed);
+        self.ready.insert(index);
+        index
+    }
+
+    fn switch_to(&mut self, next: usize) {
+        let me = std::mem::replace(&mut self.current, next);
+        self.threads[me].calls = calls::exchange(self.threads[next].calls);
+        let (save, load) = (self.threads[me].context, self.threads[next].context);
+        // SAFETY: `next` is not the running thread, and every thread but that one is suspended.
+        unsafe { context::switch(save, load) };
+    }
+
+    /// Nobody can go on.
+    fn stuck(&mut self) -> ! {
+        if self.threads.iter().all(|thread| thread.done) {
+            // The last thread of a program whose main thread left by `pthread_exit`.
+            crate::process::leave(0);
+        }
+        for (index, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.done) {
+            // SAFETY: the slot of a thread that exists.
+            let pending = unsafe { &mut *log::pending(index) };
+            pending.blocked = 1;
+            pending.holder = thread.wait.holder(self).map_or(0, |holder| holder as u32 + 1);
+        }
+        finish(Ending::Deadlock, 0, 0, "")
+    }
+
+    /// The thread whose stack holds `address`, and the offset from its base.
+    pub fn stack_variable(&self, address: u64) -> Option<(ThreadId, i64)> {
+        let on_stack =
+            |thread: &&Thread| (thread.stack_low..thread.stack_base + (1 << 20)).contains(&address);
+        let owner = self.threads.iter().find(on_stack)?;
+        Some((owner.id.clone(), address.wrapping_sub(owner.stack_base) as i64))
+    }
+
+    /// Where an extent of thread `id`'s stack lies now.
+    pub fn stack_extents<'a>(
+        &'a self,
+        extents: &'a [Extent],
+        index: usize,
+    ) -> impl Iterator<Item = (u64, u64)> + 'a {
+        let owner = &self.threads[index];
+        extents.iter().filter_map(move |extent| match extent {
+            Extent::Stack { thread, start, len } if *thread == owner.id => {
+                Some((owner.stack_base.wrapping_add_signed(*start), *len))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// The running thread has ended: goes on with another, for good.
+pub fn end_thread() -> ! {
+    let sched = get();
+    log::close_write();
+    let me = sched.current;
+    sched.threads[me].done = true;
+    sched.ready.remove(me);
+    // SAFETY: the slot of a thread that exists.
+    unsafe { (*log::pending(me)).kind = 0 };
+    sched.released(wait::thread_address(me));
+    let next = sched.choose();
+    sched.switch_to(next);
+    unreachable!("a thread that ended was run again")
+}
+
+/// Runs on the stack of a thread that was picked for the first time.
+pub fn begin_thread() -> &'static mut Thread {
+    chosen(false);
+    let sched = get();
+    &mut sched.threads[sched.current]
+}
+
+/// Ends the run and says why.
+pub fn finish(ending: Ending, detail: u32, pc: u64, message: &str) -> ! {
+    log::close_write();
+    let control = log::control();
+    let length = message.len().min(MESSAGE_BYTES);
+    // SAFETY: the message area is as long as checked, and the tool reads it after the process ended.
+    unsafe {
+        let area = (&raw const control.message).cast::<u8>().cast_mut();
+        area.copy_from_nonoverlapping(message.as_ptr(), length);
+    }
+    control.message_bytes.store(length as u32, Ordering::Relaxed);
+    control.ending_detail.store(detail, Ordering::Relaxed);
+    control.ending_thread.store(get().current as u32, Ordering::Relaxed);
+    control.ending_pc.store(pc, Ordering::Relaxed);
+    control.ending_stack.store(calls::current(), Ordering::Relaxed);
+    control.ending.store(ending as u32, Ordering::Release);
+    system::exit(0)
+}

@@ -1,0 +1,33 @@
+//! Which bytes of memory the plan tracks: one bit each, at a place computed from the address.
+
+use crate::layout::{self, SHADOW, SHADOW_BYTES};
+
+pub fn prepare() -> bool {
+    layout::reserve(SHADOW, SHADOW_BYTES)
+}
+
+/// Whether any of the `len` bytes at `address` is tracked.
+pub fn is_tracked(address: u64, len: u64) -> bool {
+    if len == 0 || address >= SHADOW_BYTES << 3 || len > (SHADOW_BYTES << 3) - address {
+        return false;
+    }
+    let (first, last) = (address >> 3, (address + len - 1) >> 3);
+    // SAFETY: one shadow byte for eight bytes of the lower half of the address space, all mapped.
+    let byte = |index: u64| unsafe { ((SHADOW + index) as *const u8).read() };
+    let head = 0xffu8 << (address & 7);
+    let tail = 0xffu8 >> (7 - ((address + len - 1) & 7));
+    if first == last {
+        return byte(first) & head & tail != 0;
+    }
+    byte(first) & head != 0 || byte(last) & tail != 0 || (first + 1..last).any(|index| byte(index) != 0)
+}
+
+/// Tracks `len` bytes at `address`, or no longer.
+pub fn set(address: u64, len: u64, tracked: bool) {
+    for at in address..address + len {
+        // SAFETY: as above; extents come from addresses that the program accessed.
+        let byte = unsafe { &mut *((SHADOW + (at >> 3)) as *mut u8) };
+        let bit = 1 << (at & 7);
+        *byte = if tracked { *byte | bit } else { *byte & !bit };
+    }
+}

@@ -1,0 +1,373 @@
+//! Creating threads, ending them, and waiting for their end.
+
+use std::ffi::{c_int, c_void};
+
+use threadbare_trace::EventKind;
+use threadbare_trace::wire::{Ending, MAX_THREADS};
+
+use crate::carrier::Carrier;
+use crate::context::{self, Context, POOL_STACK, Stack};
+use crate::entry::intercept;
+use crate::log::Entry;
+use crate::modules::users_call;
+use crate::real::real;
+use crate::scheduler::{self, Operation, Thread, finish, point};
+use crate::time::{self, Clock};
+use crate::wait::Wait;
+use crate::{active, calls, heap, layout, server};
+
+type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// Contexts made ahead, by thread index; the main thread's entry stays empty.
+static CONTEXTS: Carrier<Vec<Option<&'static mut Context>>> = Carrier::new(Vec::new());
+
+/// Makes contexts for threads 1 to `count`.
+pub fn ensure_contexts(count: usize) {
+    let contexts = CONTEXTS.get();
+    while contexts.len() <= count.min(MAX_THREADS) {
+        let index = contexts.len() as u64;
+        let slot = Stack::Slot { index, bytes: POOL_STACK };
+        let context = if index == 0 { None } else { heap::for_runtime(|| context::create(slot)).ok() };
+        contexts.push(context);
+    }
+}
+
+intercept! {
+    pthread_create/4 => create;
+    pthread_join/2 => join;
+    pthread_tryjoin_np/2 => try_join;
+    pthread_timedjoin_np/3 => timed_join;
+    pthread_clockjoin_np/4 => clock_join;
+    pthread_detach/1 => detach;
+    pthread_exit/1 => exit_thread;
+}
+
+extern "C" fn create(
+    handle: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+    pc: u64,
+) -> c_int {
+    if !active() {
+        return real!(pthread_create(
+            handle => *mut libc::pthread_t, attributes => *const libc::pthread_attr_t,
+            routine => Routine, argument => *mut c_void
+        ) -> c_int);
+    }
+    if !scheduler::get().running {
+        server::serve();
+    }
+    let pc = users_call(pc);
+    point(Operation::new(EventKind::Fork, pc, scheduler::get().threads.len() as u64));
+    let index = scheduler::get().threads.len();
+    if index >= MAX_THREADS {
+        return libc::EAGAIN;
+    }
+    let (stack, detached) = wanted(attributes, index);
+    let (stack_low, stack_base) = match stack {
+        Stack::Slot { index, bytes } => {
+            let end = layout::STACKS + (index + 1) * layout::STACK_SLOT;
+            (end - bytes.min(Stack::SLOT_MAX), end)
+        }
+        Stack::Given { start, bytes } => (start, start + bytes),
+    };
+    let made = CONTEXTS.get().get_mut(index).and_then(Option::take);
+    let context = match (made, &stack) {
+        (Some(context), Stack::Slot { bytes, .. }) if *bytes <= POOL_STACK => Ok(context),
+        _ => heap::for_runtime(|| context::create(stack)),
+    };
+    let (context, calls) = match (context, calls::create(index)) {
+        (Ok(context), Some(calls)) => (context, calls),
+        (Err(error), _) => return error,
+        (_, None) => return libc::EAGAIN,
+    };
+    // SAFETY: the program's place for the handle.
+    unsafe { handle.write(context.handle) };
+    let sched = scheduler::get();
+    let parent = &mut sched.threads[sched.current];
+    parent.children += 1;
+    let id = parent.id.child(parent.children);
+    let thread = Thread {
+        start: (Some(routine), argument),
+        detached,
+        stack_low,
+        stack_base,
+        ..Thread::new(id, context, calls)
+    };
+    sched.add_thread(thread, &Operation::new(EventKind::Begin, routine as *const () as u64, 0));
+    server::track_stack(index);
+    Entry::new(EventKind::Fork, pc, index as u64).value(index as u64).write();
+    0
+}
+
+/// What the attributes ask for: the stack of thread `index`, and whether it is detached.
+fn wanted(attributes: *const libc::pthread_attr_t, index: usize) -> (Stack, bool) {
+    let pooled = Stack::Slot { index: index as u64, bytes: POOL_STACK };
+    if attributes.is_null() {
+        return (pooled, false);
+    }
+    let (mut start, mut bytes, mut state) = (std::ptr::null_mut(), 0, 0);
+    // SAFETY: the program's initialised attributes.
+    unsafe {
+        libc::pthread_attr_getstack(attributes, &mut start, &mut bytes);
+        pthread_attr_getdetachstate(attributes, &mut state);
+    }
+    // Without a stack of the program's own, glibc gives an address of minus the size.
+    let given = !start.is_null() && (start as usize).wrapping_add(bytes) != 0;
+    let stack = match bytes as u64 {
+        bytes if given => Stack::Given { start: start as u64, bytes },
+        bytes if bytes > POOL_STACK => Stack::Slot { index: index as u64, bytes },
+        _ => pooled,
+    };
+    (stack, state == libc::PTHREAD_CREATE_DETACHED)
+}
+
+/// On the stack of a new thread, when it is first picked: runs it from its beginning to its end.
+pub fn run_borrowed() -> ! {
+    let thread = scheduler::begin_thread();
+    let (routine, argument) = thread.start;
+    let routine = routine.expect("a thread has a routine");
+    Entry::new(EventKind::Begin, routine as *const () as u64, 0).write();
+    let result = routine(argument);
+    end(result)
+}
+
+/// Ends the running thread.
+fn end(result: *mut c_void) -> ! {
+    run_destructors();
+    let sched = scheduler::get();
+    sched.threads[sched.current].result = result;
+    point(Operation::new(EventKind::End, 0, 0));
+    Entry::new(EventKind::End, 0, 0).write();
+    scheduler::end_thread()
+}
+
+/// The index of the thread with this handle.
+fn find(handle: libc::pthread_t) -> Option<usize> {
+    // SAFETY: contexts live for ever.
+    let is = |thread: &Thread| unsafe { (*thread.context).handle == handle };
+    scheduler::get().threads.iter().position(is)
+}
+
+/// Joins `handle`, at the latest at `deadline`.
+fn join_until(
+    handle: libc::pthread_t,
+    result: *mut *mut c_void,
+    deadline: Option<u64>,
+    try_only: bool,
+    pc: u64,
+) -> c_int {
+    let Some(target) = find(handle) else { return libc::ESRCH };
+    let sched = scheduler::get();
+    if sched.threads[target].detached {
+        return libc::EINVAL;
+    }
+    if target == sched.current {
+        return libc::EDEADLK;
+    }
+    let pc = users_call(pc);
+    let wait = if try_only { Wait::Nothing } else { Wait::Join(target) };
+    let timed_out = point(Operation::new(EventKind::Join, pc, target as u64).waiting(wait).until(deadline));
+    let entry = Entry::new(EventKind::Join, pc, target as u64).value(target as u64);
+    let thread = &mut scheduler::get().threads[target];
+    if timed_out || !thread.done {
+        use threadbare_trace::Outcome::{Failed, TimedOut};
+        entry.outcome(if timed_out { TimedOut } else { Failed }).write();
+        return if timed_out { libc::ETIMEDOUT } else { libc::EBUSY };
+    }
+    entry.write();
+    thread.detached = true;
+    if !result.is_null() {
+        // SAFETY: the program's place for the result.
+        unsafe { result.write(thread.result) };
+    }
+    0
+}
+
+extern "C" fn join(handle: libc::pthread_t, result: *mut *mut c_void, pc: u64) -> c_int {
+    if !active() {
+        return real!(pthread_join(handle => libc::pthread_t, result => *mut *mut c_void) -> c_int);
+    }
+    join_until(handle, result, None, false, pc)
+}
+
+extern "C" fn try_join(handle: libc::pthread_t, result: *mut *mut c_void, pc: u64) -> c_int {
+    if !active() {
+        return real!(pthread_tryjoin_np(handle => libc::pthread_t, result => *mut *mut c_void) -> c_int);
+    }
+    join_until(handle, result, None, true, pc)
+}
+
+extern "C" fn timed_join(
+    handle: libc::pthread_t,
+    result: *mut *mut c_void,
+    until: *const libc::timespec,
+    pc: u64,
+) -> c_int {
+    if !active() {
+        return real!(pthread_timedjoin_np(
+            handle => libc::pthread_t, result => *mut *mut c_void, until => *const libc::timespec
+        ) -> c_int);
+    }
+    join_until(handle, result, time::deadline(until), false, pc)
+}
+
+extern "C" fn clock_join(
+    handle: libc::pthread_t,
+    result: *mut *mut c_void,
+    clock: Clock,
+    until: *const libc::timespec,
+    pc: u64,
+) -> c_int {
+    if !active() {
+        return real!(pthread_clockjoin_np(
+            handle => libc::pthread_t, result => *mut *mut c_void,
+            clock => Clock, until => *const libc::timespec
+        ) -> c_int);
+    }
+    join_until(handle, result, time::deadline(until), false, pc)
+}
+
+extern "C" fn detach(handle: libc::pthread_t, pc: u64) -> c_int {
+    if !active() {
+        return real!(pthread_detach(handle => libc::pthread_t) -> c_int);
+    }
+    let Some(target) = find(handle) else { return libc::ESRCH };
+    let pc = users_call(pc);
+    point(Operation::new(EventKind::Detach, pc, target as u64));
+    Entry::new(EventKind::Detach, pc, target as u64).value(target as u64).write();
+    let thread = &mut scheduler::get().threads[target];
+    if std::mem::replace(&mut thread.detached, true) { libc::EINVAL } else { 0 }
+}
+
+#[repr(C)]
+struct Exception {
+    class: u64,
+    cleanup: *mut c_void,
+    private: [u64; 4],
+}
+
+type Stop = extern "C" fn(c_int, c_int, u64, *mut Exception, *mut c_void, *mut c_void) -> c_int;
+
+unsafe extern "C" {
+    fn pthread_attr_getdetachstate(attributes: *const libc::pthread_attr_t, state: *mut c_int) -> c_int;
+    fn _Unwind_ForcedUnwind(exception: *mut Exception, stop: Stop, argument: *mut c_void) -> c_int;
+    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+}
+
+extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
+    if !active() {
+        real!(pthread_exit(result => *mut c_void));
+        unreachable!("pthread_exit returned")
+    }
+    extern "C" fn stop(
+        _: c_int,
+        actions: c_int,
+        _: u64,
+        _: *mut Exception,
+        context: *mut c_void,
+        result: *mut c_void,
+    ) -> c_int {
+        const END_OF_STACK: c_int = 16;
+        const NO_REASON: c_int = 0;
+        let sched = scheduler::get();
+        let base = sched.threads[sched.current].stack_base;
+        // SAFETY: the unwinder's context.
+        let frame = unsafe { _Unwind_GetCFA(context) } as u64;
+        // The frames of the runtime and of libc below the thread's routine hold nothing to clean up.
+        if actions & END_OF_STACK != 0 || base.wrapping_sub(frame) < ROUTINE_FRAMES {
+            end(result);
+        }
+        NO_REASON
+    }
+    let exception =
+        Box::leak(Box::new(Exception { class: 0, cleanup: std::ptr::null_mut(), private: [0; 4] }));
+    // SAFETY: unwinds the running thread; destructors and clean-up handlers run on the way.
+    unsafe { _Unwind_ForcedUnwind(exception, stop, result) };
+    end(result)
+}
+
+/// Frames this close to the base of a stack are not the program's.
+const ROUTINE_FRAMES: u64 = 0;
+
+/// C++ and Rust register destructors of thread-local variables here.
+#[unsafe(no_mangle)]
+extern "C" fn __cxa_thread_atexit_impl(
+    destructor: unsafe extern "C" fn(*mut c_void),
+    object: *mut c_void,
+    library: *mut c_void,
+) -> c_int {
+    if active() && scheduler::get().current != 0 {
+        let sched = scheduler::get();
+        sched.threads[sched.current].destructors.push((destructor, object));
+        return 0;
+    }
+    real!(__cxa_thread_atexit_impl(
+        destructor => unsafe extern "C" fn(*mut c_void), object => *mut c_void, library => *mut c_void
+    ) -> c_int)
+}
+
+/// Destructors of thread-specific keys, by key.
+static KEYS: Carrier<Vec<(libc::pthread_key_t, unsafe extern "C" fn(*mut c_void))>> =
+    Carrier::new(Vec::new());
+
+#[unsafe(no_mangle)]
+extern "C" fn pthread_key_create(
+    key: *mut libc::pthread_key_t,
+    destructor: Option<unsafe extern "C" fn(*mut c_void)>,
+) -> c_int {
+    let error = real!(pthread_key_create(
+        key => *mut libc::pthread_key_t, destructor => Option<unsafe extern "C" fn(*mut c_void)>
+    ) -> c_int);
+    if let (true, 0, Some(destructor)) = (active(), error, destructor) {
+        // SAFETY: libc just wrote it.
+        KEYS.get().push((unsafe { *key }, destructor));
+    }
+    error
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pthread_key_delete(key: libc::pthread_key_t) -> c_int {
+    if active() {
+        KEYS.get().retain(|&(other, _)| other != key);
+    }
+    real!(pthread_key_delete(key => libc::pthread_key_t) -> c_int)
+}
+
+/// Runs what is to run at the end of a thread that libc will not see ending.
+pub fn run_destructors() {
+    let sched = scheduler::get();
+    let me = sched.current;
+    if me == 0 {
+        return;
+    }
+    while let Some((destructor, object)) = scheduler::get().threads[me].destructors.pop() {
+        // SAFETY: registered for this.
+        unsafe { destructor(object) };
+    }
+    const ROUNDS: usize = 4;
+    for _ in 0..ROUNDS {
+        let mut ran = false;
+        for i in 0..KEYS.get().len() {
+            let Some(&(key, destructor)) = KEYS.get().get(i) else { break };
+            // SAFETY: a key that exists, on the running thread's own storage.
+            unsafe {
+                let value = libc::pthread_getspecific(key);
+                if !value.is_null() {
+                    libc::pthread_setspecific(key, std::ptr::null());
+                    destructor(value);
+                    ran = true;
+                }
+            }
+        }
+        if !ran {
+            break;
+        }
+    }
+}
+
+/// Refuses what is not modelled, and says who asked for what.
+pub fn unsupported(what: &str, pc: u64) -> ! {
+    finish(Ending::Unsupported, 0, users_call(pc), what)
+}

@@ -1,0 +1,183 @@
+//! Semaphores, barriers and `pthread_once`.
+
+use std::arch::naked_asm;
+use std::ffi::c_int;
+
+use threadbare_trace::{EventKind, Outcome};
+
+use crate::active;
+use crate::entry::intercept;
+use crate::log::Entry;
+use crate::modules::users_call;
+use crate::real::real;
+use crate::scheduler::{self, Operation, point};
+use crate::time::{self, Clock};
+use crate::wait::{ONCE_DONE, ONCE_RUNNING, ONCE_STATE, Wait, barrier_count, once, semaphore};
+
+type Semaphore = *mut libc::sem_t;
+type Until = *const libc::timespec;
+type Barrier = *mut libc::pthread_barrier_t;
+
+intercept! {
+    sem_wait/1 => sem_wait_;
+    sem_trywait/1 => sem_try_wait;
+    sem_timedwait/2 => sem_timed_wait;
+    sem_clockwait/3 => sem_clock_wait;
+    sem_post/1 => sem_post_;
+    pthread_barrier_wait/1 => barrier_wait;
+}
+
+fn fail(error: c_int) -> c_int {
+    // SAFETY: errno of the running thread.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
+
+fn decrement(address: u64, wait: Wait, deadline: Option<u64>, pc: u64) -> c_int {
+    let pc = users_call(pc);
+    let timed_out = point(Operation::new(EventKind::SemWait, pc, address).waiting(wait).until(deadline));
+    let value = semaphore(address);
+    let entry = Entry::new(EventKind::SemWait, pc, address);
+    if timed_out {
+        entry.outcome(Outcome::TimedOut).write();
+        return fail(libc::ETIMEDOUT);
+    }
+    if *value == 0 {
+        entry.outcome(Outcome::Failed).write();
+        return fail(libc::EAGAIN);
+    }
+    *value -= 1;
+    entry.value(u64::from(*value)).write();
+    0
+}
+
+extern "C" fn sem_wait_(semaphore: Semaphore, pc: u64) -> c_int {
+    if !active() {
+        return real!(sem_wait(semaphore => Semaphore) -> c_int);
+    }
+    decrement(semaphore as u64, Wait::Semaphore(semaphore as u64), None, pc)
+}
+
+extern "C" fn sem_try_wait(semaphore: Semaphore, pc: u64) -> c_int {
+    if !active() {
+        return real!(sem_trywait(semaphore => Semaphore) -> c_int);
+    }
+    decrement(semaphore as u64, Wait::Nothing, None, pc)
+}
+
+extern "C" fn sem_timed_wait(semaphore: Semaphore, until: Until, pc: u64) -> c_int {
+    if !active() {
+        return real!(sem_timedwait(semaphore => Semaphore, until => Until) -> c_int);
+    }
+    decrement(semaphore as u64, Wait::Semaphore(semaphore as u64), time::deadline(until), pc)
+}
+
+extern "C" fn sem_clock_wait(semaphore: Semaphore, clock: Clock, until: Until, pc: u64) -> c_int {
+    if !active() {
+        return real!(sem_clockwait(semaphore => Semaphore, clock => Clock, until => Until) -> c_int);
+    }
+    decrement(semaphore as u64, Wait::Semaphore(semaphore as u64), time::deadline(until), pc)
+}
+
+extern "C" fn sem_post_(sem: Semaphore, pc: u64) -> c_int {
+    if !active() {
+        return real!(sem_post(sem => Semaphore) -> c_int);
+    }
+    let (address, pc) = (sem as u64, users_call(pc));
+    point(Operation::new(EventKind::SemPost, pc, address));
+    let value = semaphore(address);
+    if *value == c_int::MAX as u32 {
+        Entry::new(EventKind::SemPost, pc, address).outcome(Outcome::Error).write();
+        return fail(libc::EOVERFLOW);
+    }
+    *value += 1;
+    Entry::new(EventKind::SemPost, pc, address).value(u64::from(*value)).write();
+    scheduler::get().released(address);
+    0
+}
+
+extern "C" fn barrier_wait(barrier: Barrier, pc: u64) -> c_int {
+    if !active() {
+        return real!(pthread_barrier_wait(barrier => Barrier) -> c_int);
+    }
+    let (address, pc) = (barrier as u64, users_call(pc));
+    point(Operation::new(EventKind::BarrierArrive, pc, address));
+    Entry::new(EventKind::BarrierArrive, pc, address).write();
+    let sched = scheduler::get();
+    let generation = sched.wakeups.generation(address);
+    let last = sched.at_barrier(address) + 1 >= barrier_count(address);
+    if last {
+        sched.wakeups.next_generation(address);
+        sched.released(address);
+    }
+    let leave = Operation::new(EventKind::BarrierLeave, pc, address);
+    point(leave.waiting(Wait::Barrier { address, generation }));
+    Entry::new(EventKind::BarrierLeave, pc, address).write();
+    if last { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
+}
+
+/// `pthread_once(control, routine)`. The routine may throw, and Rust code must not be unwound through, so the
+/// call of it is made from here.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" fn()) -> c_int {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rdx, [rsp]",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r12, 0",
+        "push r13",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r13, 0",
+        "mov rbx, rdi",
+        "mov r12, rsi",
+        "mov r13, rdx",
+        "call {enter}",
+        "test eax, eax",
+        "je 2f",
+        "call r12",
+        "mov rdi, rbx",
+        "mov rsi, r13",
+        "call {leave}",
+        "2:",
+        "xor eax, eax",
+        "pop r13",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r12",
+        ".cfi_adjust_cfa_offset -8",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        "ret",
+        ".cfi_endproc",
+        enter = sym once_enter,
+        leave = sym once_leave,
+    )
+}
+
+/// 1 when the caller is to run the routine.
+extern "C" fn once_enter(control: *mut c_int, routine: extern "C" fn(), pc: u64) -> c_int {
+    if !active() {
+        real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int);
+        return 0;
+    }
+    let (address, pc) = (control as u64, users_call(pc));
+    point(Operation::new(EventKind::OnceEnter, pc, address).waiting(Wait::Once(address)));
+    let first = *once(address) & ONCE_STATE == 0;
+    if first {
+        *once(address) = ONCE_RUNNING;
+    }
+    Entry::new(EventKind::OnceEnter, pc, address).value(u64::from(first)).write();
+    c_int::from(first)
+}
+
+extern "C" fn once_leave(control: *mut c_int, pc: u64) {
+    let (address, pc) = (control as u64, users_call(pc));
+    point(Operation::new(EventKind::OnceLeave, pc, address));
+    *once(address) = ONCE_DONE;
+    Entry::new(EventKind::OnceLeave, pc, address).write();
+    scheduler::get().released(address);
+}

@@ -1,0 +1,182 @@
+//! Strategies for property tests: any value of the vocabulary, with texts that try the formats' escapes.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use crate::{
+    End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
+    StackNode, ThreadId, Trace,
+};
+
+/// Texts as they are in programs, and texts as they should not be.
+pub fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        3 => "[a-z_]{1,8}",
+        2 => "[-@#|x\\\\ \t\r\n()\\[\\]0-9.:]{0,6}",
+        1 => any::<String>(),
+    ]
+}
+
+/// Numbers of every length.
+pub fn number() -> impl Strategy<Value = u64> {
+    (any::<u64>(), 0..64u32).prop_map(|(number, shift)| number >> shift)
+}
+
+pub fn thread() -> impl Strategy<Value = ThreadId> {
+    vec(prop_oneof![9 => 1..4u32, 1 => 1..=u32::MAX], 0..4)
+        .prop_map(|children| children.into_iter().fold(ThreadId::main(), |thread, child| thread.child(child)))
+}
+
+pub fn kind() -> impl Strategy<Value = EventKind> {
+    select(EventKind::ALL)
+}
+
+fn frame() -> impl Strategy<Value = Frame> {
+    (text(), text(), any::<u32>(), 0..200u32).prop_map(|(function, file, line, column)| Frame {
+        function,
+        file,
+        line,
+        column,
+    })
+}
+
+fn location() -> impl Strategy<Value = Location> {
+    (number(), vec(frame(), 0..3)).prop_map(|(address, frames)| Location { address, frames })
+}
+
+/// Objects with indices that are not in range yet.
+fn object() -> impl Strategy<Value = Object> {
+    let name = prop_oneof![
+        Just(ObjectName::None),
+        (text(), number()).prop_map(|(symbol, offset)| ObjectName::Global { symbol, offset }),
+        (any::<[u32; 3]>(), number()).prop_map(|([site, thread, ordinal], offset)| ObjectName::Heap {
+            site,
+            thread,
+            ordinal,
+            offset
+        }),
+        (any::<u32>(), any::<i64>()).prop_map(|(thread, offset)| ObjectName::Stack { thread, offset }),
+        any::<u32>().prop_map(ObjectName::Thread),
+        number().prop_map(|address| ObjectName::Memory { address }),
+    ];
+    (name, text()).prop_map(|(name, display)| Object { name, display })
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let detail = (kind(), select(MemoryOrder::ALL), select(Outcome::ALL));
+    (any::<[u32; 4]>(), detail, number(), number()).prop_map(
+        |([thread, object, location, stack], (kind, order, outcome), size, value)| Event {
+            thread,
+            kind,
+            order,
+            outcome,
+            size: size as u32,
+            object,
+            location,
+            stack,
+            value,
+        },
+    )
+}
+
+fn pending() -> impl Strategy<Value = Pending> {
+    (any::<[u32; 4]>(), kind(), any::<bool>(), vec(any::<u32>(), 0..3)).prop_map(
+        |([thread, object, location, stack], kind, blocked, holders)| Pending {
+            thread,
+            kind,
+            object,
+            location,
+            stack,
+            blocked,
+            holders,
+        },
+    )
+}
+
+fn end() -> impl Strategy<Value = End> {
+    let failure = prop_oneof![
+        Just(FailureKind::Assertion),
+        Just(FailureKind::Abort),
+        any::<i32>().prop_map(FailureKind::Signal),
+        Just(FailureKind::Exception),
+        any::<i32>().prop_map(FailureKind::ExitCode),
+        Just(FailureKind::Deadlock),
+        Just(FailureKind::Livelock),
+    ];
+    prop_oneof![
+        Just(End::Finished),
+        (failure, text(), any::<[u32; 2]>()).prop_map(|(kind, message, [thread, location])| End::Failed {
+            kind,
+            message,
+            thread,
+            location
+        }),
+        Just(End::EventBound),
+        Just(End::TimeLimit),
+        Just(End::MemoryLimit),
+        (any::<u32>(), text()).prop_map(|(step, reason)| End::Diverged { step, reason }),
+        (text(), any::<[u32; 2]>()).prop_map(|(message, [thread, location])| End::Unsupported {
+            message,
+            thread,
+            location
+        }),
+    ]
+}
+
+/// Any trace whose indices are in range.
+pub fn trace() -> impl Strategy<Value = Trace> {
+    let tables =
+        (vec(thread(), 1..5), vec(location(), 1..5), vec(any::<[u32; 2]>(), 1..6), vec(object(), 1..6));
+    let run = (vec(event(), 0..12), vec(pending(), 0..3), end());
+    (text(), vec(text(), 0..3), tables, run).prop_map(
+        |(program, arguments, (threads, locations, stacks, objects), (events, pending, end))| {
+            let stacks = stacks.into_iter().enumerate();
+            let stacks = stacks
+                .map(|(i, [parent, location])| StackNode { parent: parent % i.max(1) as u32, location })
+                .collect();
+            let mut trace =
+                Trace { program, arguments, threads, objects, locations, stacks, events, pending, end };
+            bring_into_range(&mut trace);
+            trace
+        },
+    )
+}
+
+fn bring_into_range(trace: &mut Trace) {
+    let thread = |index: &mut u32| *index %= trace.threads.len() as u32;
+    let location = |index: &mut u32| *index %= trace.locations.len() as u32;
+    let (stacks, objects) = (trace.stacks.len() as u32, trace.objects.len() as u32);
+    for stack in &mut trace.stacks {
+        location(&mut stack.location);
+    }
+    for object in &mut trace.objects {
+        match &mut object.name {
+            ObjectName::Heap { site, thread: allocator, .. } => {
+                *site %= stacks;
+                thread(allocator);
+            }
+            ObjectName::Stack { thread: index, .. } | ObjectName::Thread(index) => thread(index),
+            ObjectName::None | ObjectName::Global { .. } | ObjectName::Memory { .. } => {}
+        }
+    }
+    for event in &mut trace.events {
+        thread(&mut event.thread);
+        location(&mut event.location);
+        event.stack %= stacks;
+        event.object %= objects;
+    }
+    for pending in &mut trace.pending {
+        thread(&mut pending.thread);
+        location(&mut pending.location);
+        pending.stack %= stacks;
+        pending.object %= objects;
+        pending.holders.iter_mut().for_each(thread);
+    }
+    if let End::Failed { thread: at, location: place, .. }
+    | End::Unsupported { thread: at, location: place, .. } = &mut trace.end
+    {
+        thread(at);
+        location(place);
+    }
+}

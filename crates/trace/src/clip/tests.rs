@@ -1,0 +1,355 @@
+//! Clips as a user meets them: written, annotated, damaged by hand.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+
+use super::*;
+use crate::arbitrary::{kind, number, text, thread};
+
+/// What the module's documentation shows.
+const EXAMPLE: &str = "\
+threadbare clip 1
+target subjects/c/account_ring.c
+compiler-argument -DFIXED
+argument 2
+finding assertion
+message assertion failed: `accounts[i].amount == 200`
+seed 0
+max-events 1000000
+
+[sites]
+0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
+1 transfer account_ring.c:42:18 __tsan_write4 0 | to->amount = amount + 100;
+
+[tracked]
+global accounts 0..80
+heap @0 @1 8..16
+stack 0.1 -48..-40
+memory 0x7ffff0000000..0x7ffff0001000
+
+[steps]
+0.1 until write @1 #2
+0 until ended
+
+[events]
+0 fork @0 thread 0.1
+0.1 begin
+0.1 write @1 accounts[1].amount
+";
+
+fn example() -> Clip {
+    let child = ThreadId::main().child(1);
+    let site = |function: &str, line, column, callee: &str, text: &str| Site {
+        function: function.into(),
+        file: "account_ring.c".into(),
+        line,
+        column,
+        text: text.into(),
+        callee: callee.into(),
+        nth: 0,
+    };
+    let event = |thread: &ThreadId, kind, site, object: &str| ClipEvent {
+        thread: thread.clone(),
+        kind,
+        site,
+        object: object.into(),
+    };
+    Clip {
+        target: "subjects/c/account_ring.c".into(),
+        compiler_arguments: vec!["-DFIXED".into()],
+        arguments: vec!["2".into()],
+        finding: "assertion".into(),
+        message: "assertion failed: `accounts[i].amount == 200`".into(),
+        seed: 0,
+        max_events: 1_000_000,
+        sites: vec![
+            site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
+            site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
+        ],
+        tracked: vec![
+            ClipExtent::Global { symbol: "accounts".into(), offset: 0, len: 80 },
+            ClipExtent::Heap { calls: vec![0, 1], start: 8, len: 8 },
+            ClipExtent::Stack { thread: child.clone(), start: -48, len: 8 },
+            ClipExtent::Memory { start: 0x7fff_f000_0000, len: 0x1000 },
+        ],
+        steps: vec![
+            ClipStep {
+                thread: child.clone(),
+                until: ClipUntil::Before { kind: EventKind::Write, site: Some(1), occurrence: 2 },
+            },
+            ClipStep { thread: ThreadId::main(), until: ClipUntil::End },
+        ],
+        events: vec![
+            event(&ThreadId::main(), EventKind::Fork, Some(0), "thread 0.1"),
+            event(&child, EventKind::Begin, None, ""),
+            event(&child, EventKind::Write, Some(1), "accounts[1].amount"),
+        ],
+    }
+}
+
+#[test]
+fn a_clip_reads_like_the_documentation() {
+    assert_eq!(example().to_string(), EXAMPLE);
+    assert_eq!(EXAMPLE.parse(), Ok(example()));
+}
+
+#[test]
+fn the_example_is_that_of_the_documentation() {
+    let documentation: String =
+        EXAMPLE.lines().map(|line| format!("//! {line}").trim_end().to_owned() + "\n").collect();
+    assert!(include_str!("../clip.rs").contains(&documentation));
+}
+
+#[test]
+fn people_may_write_into_a_clip() {
+    let annotated: String = EXAMPLE
+        .lines()
+        .enumerate()
+        .map(
+            |(i, line)| {
+                if i == 0 { format!("{line}\r\n") } else { format!("\n  # look here:\n  {line} \r\n") }
+            },
+        )
+        .collect();
+    assert_eq!(annotated.parse(), Ok(example()));
+}
+
+#[test]
+fn empty_sections_may_be_left_out() {
+    let clip: Clip =
+        "threadbare clip 1\ntarget a\nfinding crash\nmessage\nseed 0x10\nmax-events 5\n[events]\n0 exit"
+            .parse()
+            .expect("the clip is complete");
+    assert_eq!((clip.message.as_str(), clip.seed, clip.sites.len(), clip.events.len()), ("", 16, 0, 1));
+}
+
+#[test]
+fn strange_strings_are_escaped_and_plain_ones_are_not() {
+    let texts = [
+        ("-O2 -g", "target -O2 -g"),
+        ("", "target"),
+        (" a\u{a0}", r"target \sa\u{a0}"),
+        ("a\\b\nc\td\u{1b}", r"target a\\b\nc\td\u{1b}"),
+        ("# größe @1 | -", "target # größe @1 | -"),
+    ];
+    for (target, line) in texts {
+        let clip = Clip { target: target.into(), ..example() };
+        assert_eq!(clip.to_string().lines().nth(1), Some(line));
+        assert_eq!(clip.to_string().parse(), Ok(clip));
+    }
+    let words = [("", "-"), ("-", r"\-"), ("-x", "-x"), ("a b:c", r"a\sb:c"), ("f<T, U>", r"f<T,\sU>")];
+    for (word, written) in words {
+        let mut clip = example();
+        (clip.sites[0].function, clip.sites[0].file) = (word.into(), word.into());
+        let start = format!("0 {written} {written}:60:5 pthread_create ");
+        assert!(clip.to_string().lines().any(|line| line.starts_with(&start)), "{clip}");
+        assert_eq!(clip.to_string().parse(), Ok(clip));
+    }
+}
+
+#[test]
+fn an_object_is_not_taken_for_a_site() {
+    let mut clip = example();
+    clip.events[1].object = "@1 x".into();
+    assert!(clip.to_string().contains("\n0.1 begin \\@1 x\n"));
+    assert_eq!(clip.to_string().parse(), Ok(clip));
+}
+
+#[test]
+fn ended_is_not_the_name_of_a_kind() {
+    assert_eq!(EventKind::from_name("ended"), None);
+}
+
+#[test]
+fn errors_say_which_line_and_what_was_expected() {
+    let error = |from: &str, to: &str| {
+        assert!(EXAMPLE.contains(from), "{from:?} is not in the example");
+        EXAMPLE.replacen(from, to, 1).parse::<Clip>().expect_err("the clip is broken").to_string()
+    };
+    assert_eq!(
+        error("clip 1", "clip 2"),
+        "line 1: the clip is of version 2, and this build of Threadbare reads version 1"
+    );
+    assert_eq!(
+        error("threadbare", "\nthreadbare"),
+        "line 1: expected a clip, which begins with `threadbare clip 1`"
+    );
+    assert_eq!(
+        error("argument 2", "arguments 2"),
+        "line 4: expected a field such as `target` or `seed`, found `arguments`"
+    );
+    assert_eq!(error("argument 2", "seed 3"), "line 7: `seed` is there twice");
+    assert_eq!(error("seed 0", "seed x"), "line 7: expected a seed, found `x`");
+    assert_eq!(error("seed 0", "seed -1"), "line 7: expected a seed, found `-1`");
+    assert_eq!(
+        error("-DFIXED", "-D\\FIXED"),
+        "line 3: `\\F` is not an escape; a backslash is written `\\\\`"
+    );
+    assert_eq!(error("-DFIXED", "\\"), "line 3: a backslash at the end of a line is written `\\\\`");
+    assert_eq!(
+        error("-DFIXED", "\\u{d800}"),
+        "line 3: expected a character's number after `\\u`, such as `\\u{1b}`"
+    );
+    assert_eq!(
+        error("finding assertion", ""),
+        "line 27: expected a line that begins with `finding`, found none before the sections"
+    );
+    assert_eq!(
+        error("[sites]", "[site]"),
+        "line 10: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+    );
+    assert_eq!(
+        error("[events]", "[tracked]"),
+        "line 24: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+    );
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 12: expected site 1 to come next, found site 2");
+    assert_eq!(
+        error("account_ring.c:60:5", "account_ring.c"),
+        "line 11: expected a place such as `account.c:42:18`, found `account_ring.c`"
+    );
+    assert_eq!(error(" | to->", " to->"), "line 12: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @2 8..16"), "line 16: expected one of the 2 sites above, found `@2`");
+    assert_eq!(error("8..16", "16..8"), "line 16: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 17: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 15: expected the end of the line, found `9`");
+    assert_eq!(
+        error("global", "static"),
+        "line 15: expected `global`, `heap`, `stack` or `memory`, found `static`"
+    );
+    assert_eq!(error("until write", "before write"), "line 21: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 21: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 26: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 25: expected an event kind, found a second blank");
+}
+
+fn site() -> impl Strategy<Value = Site> {
+    ([text(), text(), text(), text()], any::<[u32; 3]>()).prop_map(
+        |([function, file, text, callee], [line, column, nth])| Site {
+            function,
+            file,
+            line,
+            column,
+            text,
+            callee,
+            nth,
+        },
+    )
+}
+
+/// Extents whose sites are not in range yet.
+fn extent() -> impl Strategy<Value = ClipExtent> {
+    prop_oneof![
+        (text(), number(), number()).prop_map(|(symbol, offset, len)| ClipExtent::Global {
+            symbol,
+            offset,
+            len
+        }),
+        (vec(any::<u32>(), 0..4), number(), number()).prop_map(|(calls, start, len)| ClipExtent::Heap {
+            calls,
+            start,
+            len
+        }),
+        (thread(), any::<i64>(), number()).prop_map(|(thread, start, len)| ClipExtent::Stack {
+            thread,
+            start,
+            len
+        }),
+        (any::<u64>(), any::<u64>()).prop_map(|(start, len)| ClipExtent::Memory { start, len }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = ClipStep> {
+    let until = prop_oneof![
+        (kind(), option::of(any::<u32>()), any::<u32>())
+            .prop_map(|(kind, site, occurrence)| ClipUntil::Before { kind, site, occurrence }),
+        Just(ClipUntil::End),
+    ];
+    (thread(), until).prop_map(|(thread, until)| ClipStep { thread, until })
+}
+
+fn event() -> impl Strategy<Value = ClipEvent> {
+    (thread(), kind(), option::of(any::<u32>()), text()).prop_map(|(thread, kind, site, object)| ClipEvent {
+        thread,
+        kind,
+        site,
+        object,
+    })
+}
+
+fn clip() -> impl Strategy<Value = Clip> {
+    let arguments = (vec(text(), 0..3), vec(text(), 0..3));
+    let lists = (vec(site(), 1..4), vec(extent(), 0..4), vec(step(), 0..4), vec(event(), 0..5));
+    ([text(), text(), text()], arguments, [number(), number()], lists).prop_map(
+        |(
+            [target, finding, message],
+            (compiler_arguments, arguments),
+            [seed, max_events],
+            (sites, mut tracked, mut steps, mut events),
+        )| {
+            let count = sites.len() as u32;
+            for extent in &mut tracked {
+                if let ClipExtent::Heap { calls, .. } = extent {
+                    calls.iter_mut().for_each(|call| *call %= count);
+                }
+            }
+            for step in &mut steps {
+                if let ClipUntil::Before { site: Some(site), .. } = &mut step.until {
+                    *site %= count;
+                }
+            }
+            events.iter_mut().filter_map(|event| event.site.as_mut()).for_each(|site| *site %= count);
+            Clip {
+                target,
+                compiler_arguments,
+                arguments,
+                finding,
+                message,
+                seed,
+                max_events,
+                sites,
+                tracked,
+                steps,
+                events,
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn every_clip_survives(clip in clip()) {
+        let text = clip.to_string();
+        prop_assert!(!text.lines().any(|line| line.ends_with(' ')), "blanks at the end of a line:\n{text}");
+        prop_assert_eq!(text.parse(), Ok(clip), "{}", text);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>()) {
+        let _ = text.parse::<Clip>();
+    }
+
+    /// Lines that are nearly right, in any order.
+    #[test]
+    fn any_lines_are_read_or_refused(
+        clip in clip(),
+        order in vec(any::<prop::sample::Index>(), 0..30),
+        garbage in "[-0-9@#.|: a-z\\\\]{0,20}",
+        at in any::<prop::sample::Index>(),
+    ) {
+        let text = clip.to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        let mut shuffled = String::from("threadbare clip 1\n");
+        for index in order {
+            shuffled.push_str(lines[index.index(lines.len())]);
+            shuffled.push('\n');
+        }
+        let _ = shuffled.parse::<Clip>();
+        let mut cut = at.index(text.len());
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let _ = format!("{}{garbage}{}", &text[..cut], &text[cut..]).parse::<Clip>();
+        let _ = text[..cut].parse::<Clip>();
+    }
+}

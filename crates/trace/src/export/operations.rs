@@ -1,0 +1,123 @@
+//! A trace in the few words that STD and CSV have.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+
+use crate::{Event, EventKind, ObjectName, Outcome, Trace};
+
+/// One line of STD.
+pub struct Operation {
+    pub thread: u32,
+    pub verb: &'static str,
+    pub operand: Operand,
+    pub location: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    Object(u32),
+    /// What a thread locks to read under a read-write lock.
+    ReadSide {
+        object: u32,
+        thread: u32,
+    },
+    Thread(u32),
+}
+
+/// Calls `each` with every operation of the trace, in order, until it fails.
+pub fn operations(trace: &Trace, mut each: impl FnMut(Operation) -> io::Result<()>) -> io::Result<()> {
+    let mut locks = Locks::of(trace);
+    let mut operands = Vec::new();
+    for event in &trace.events {
+        let done = event.outcome == Outcome::Done;
+        operands.clear();
+        match event.kind {
+            EventKind::Read | EventKind::AtomicLoad => operands.push(("r", Operand::Object(event.object))),
+            EventKind::Write | EventKind::AtomicStore => operands.push(("w", Operand::Object(event.object))),
+            EventKind::AtomicRmw => {
+                operands.push(("r", Operand::Object(event.object)));
+                if done {
+                    operands.push(("w", Operand::Object(event.object)));
+                }
+            }
+            EventKind::Lock | EventKind::ReadLock if done => {
+                operands.extend(locks.acquire(event).into_iter().map(|lock| ("acq", lock)));
+            }
+            EventKind::Unlock | EventKind::ReadUnlock if done => {
+                operands.extend(locks.release(event).into_iter().map(|lock| ("rel", lock)));
+            }
+            EventKind::Fork | EventKind::Join if done => {
+                let verb = if event.kind == EventKind::Fork { "fork" } else { "join" };
+                if let ObjectName::Thread(other) = trace.objects[event.object as usize].name {
+                    operands.push((verb, Operand::Thread(other)));
+                }
+            }
+            _ => {}
+        }
+        for &(verb, operand) in &operands {
+            each(Operation { thread: event.thread, verb, operand, location: event.location })?;
+        }
+    }
+    Ok(())
+}
+
+/// Who holds what, and the plain locks that stand for each read-write lock.
+struct Locks {
+    /// The threads that ever take an object's read side.
+    readers: HashMap<u32, BTreeSet<u32>>,
+    /// How often a thread holds a plain lock.
+    held: HashMap<(u32, Operand), u32>,
+}
+
+impl Locks {
+    fn of(trace: &Trace) -> Locks {
+        let mut readers: HashMap<u32, BTreeSet<u32>> = HashMap::new();
+        for event in trace
+            .events
+            .iter()
+            .filter(|event| event.kind == EventKind::ReadLock && event.outcome == Outcome::Done)
+        {
+            readers.entry(event.object).or_default().insert(event.thread);
+        }
+        Locks { readers, held: HashMap::new() }
+    }
+
+    /// The plain locks that the event's thread takes and did not hold before, in order.
+    fn acquire(&mut self, event: &Event) -> Vec<Operand> {
+        let mut locks = self.plain(event);
+        locks.retain(|&lock| {
+            let held = self.held.entry((event.thread, lock)).or_default();
+            *held += 1;
+            *held == 1
+        });
+        locks
+    }
+
+    /// The plain locks that the event's thread held and gives back, last taken first.
+    fn release(&mut self, event: &Event) -> Vec<Operand> {
+        let mut locks = self.plain(event);
+        locks.reverse();
+        locks.retain(|&lock| {
+            let Some(held) = self.held.get_mut(&(event.thread, lock)) else { return false };
+            let was_held = *held > 0;
+            *held = held.saturating_sub(1);
+            was_held && *held == 0
+        });
+        locks
+    }
+
+    /// The plain locks that the event is about.
+    fn plain(&self, event: &Event) -> Vec<Operand> {
+        let object = event.object;
+        let read_side = |thread| Operand::ReadSide { object, thread };
+        match event.kind {
+            EventKind::ReadLock | EventKind::ReadUnlock => vec![read_side(event.thread)],
+            _ => {
+                let readers = self.readers.get(&object).into_iter().flatten();
+                std::iter::once(Operand::Object(object))
+                    .chain(readers.map(|&reader| read_side(reader)))
+                    .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A trace as bytes, in the order of the module's specification.
+
+use std::io::{self, Write};
+
+use super::bytes::{put_index_near, put_number, put_signed, put_text};
+use super::{DETAIL, Last, MAGIC, OTHER_THREAD, VERSION};
+use crate::{End, Event, FailureKind, Frame, Object, ObjectName, Pending, Trace};
+
+/// Writes a trace file. The trace's indices are taken as they are; [`read`](super::read) is what checks them.
+pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
+    let mut buffer = MAGIC.to_vec();
+    buffer.push(VERSION);
+    put_text(&mut buffer, &trace.program);
+    put_list(&mut buffer, &trace.arguments, |buffer, argument| put_text(buffer, argument));
+    put_list(&mut buffer, &trace.threads, |buffer, thread| put_indices(buffer, thread.path()));
+    let mut address = 0;
+    put_list(&mut buffer, &trace.locations, |buffer, location| {
+        put_signed(buffer, location.address.wrapping_sub(address) as i64);
+        address = location.address;
+        put_list(buffer, &location.frames, put_frame);
+    });
+    let mut index = 0;
+    put_list(&mut buffer, &trace.stacks, |buffer, stack| {
+        // A parent that does not come first makes a number that no reader takes.
+        put_number(buffer, u64::wrapping_sub(index, stack.parent.into()));
+        put_number(buffer, stack.location.into());
+        index += 1;
+    });
+    put_list(&mut buffer, &trace.objects, put_object);
+    put_number(&mut buffer, trace.events.len() as u64);
+    let mut lasts = vec![Last::default(); trace.threads.len()];
+    let mut running = 0;
+    for event in &trace.events {
+        put_event(&mut buffer, event, &mut running, &mut lasts);
+        if buffer.len() >= FLUSH_AT {
+            out.write_all(&buffer)?;
+            buffer.clear();
+        }
+    }
+    put_list(&mut buffer, &trace.pending, put_pending);
+    put_end(&mut buffer, &trace.end);
+    out.write_all(&buffer)
+}
+
+/// Bytes of events that are gathered before they are handed on.
+const FLUSH_AT: usize = 1 << 16;
+
+fn put_list<T>(buffer: &mut Vec<u8>, items: &[T], mut put: impl FnMut(&mut Vec<u8>, &T)) {
+    put_number(buffer, items.len() as u64);
+    for item in items {
+        put(buffer, item);
+    }
+}
+
+fn put_indices(buffer: &mut Vec<u8>, indices: &[u32]) {
+    put_list(buffer, indices, |buffer, &index| put_number(buffer, index.into()));
+}
+
+fn put_frame(buffer: &mut Vec<u8>, frame: &Frame) {
+    put_text(buffer, &frame.function);
+    put_text(buffer, &frame.file);
+    put_number(buffer, frame.line.into());
+    put_number(buffer, frame.column.into());
+}
+
+fn put_object(buffer: &mut Vec<u8>, object: &Object) {
+    match &object.name {
+        ObjectName::None => buffer.push(0),
+        ObjectName::Global { symbol, offset } => {
+            buffer.push(1);
+            put_text(buffer, symbol);
+            put_number(buffer, *offset);
+        }
+        ObjectName::Heap { site, thread, ordinal, offset } => {
+            buffer.push(2);
+            put_number(buffer, u64::from(*site));
+            put_number(buffer, u64::from(*thread));
+            put_number(buffer, u64::from(*ordinal));
+            put_number(buffer, *offset);
+        }
+        ObjectName::Stack { thread, offset } => {
+            buffer.push(3);
+            put_number(buffer, u64::from(*thread));
+            put_signed(buffer, *offset);
+        }
+        ObjectName::Thread(thread) => {
+            buffer.push(4);
+            put_number(buffer, u64::from(*thread));
+        }
+        ObjectName::Memory { address } => {
+            buffer.push(5);
+            put_number(buffer, *address);
+        }
+    }
+    put_text(buffer, &object.display);
+}
+
+fn put_event(buffer: &mut Vec<u8>, event: &Event, running: &mut u32, lasts: &mut [Last]) {
+    let switched = event.thread != *running;
+    let detail = event.order as u8 | (event.outcome as u8) << 4;
+    let flags = if switched { OTHER_THREAD } else { 0 } | if detail != 0 { DETAIL } else { 0 };
+    buffer.push(event.kind as u8 | flags);
+    if switched {
+        put_number(buffer, event.thread.into());
+        *running = event.thread;
+    }
+    if detail != 0 {
+        buffer.push(detail);
+    }
+    let last = lasts.get(event.thread as usize).copied().unwrap_or_default();
+    put_index_near(buffer, event.location, last.location);
+    put_index_near(buffer, event.stack, last.stack);
+    put_index_near(buffer, event.object, last.object);
+    if let Some(last) = lasts.get_mut(event.thread as usize) {
+        *last = Last { location: event.location, stack: event.stack, object: event.object };
+    }
+    put_number(buffer, event.size.into());
+    put_number(buffer, event.value);
+}
+
+fn put_pending(buffer: &mut Vec<u8>, pending: &Pending) {
+    put_number(buffer, pending.thread.into());
+    buffer.push(pending.kind as u8);
+    buffer.push(pending.blocked.into());
+    put_number(buffer, pending.object.into());
+    put_number(buffer, pending.location.into());
+    put_number(buffer, pending.stack.into());
+    put_indices(buffer, &pending.holders);
+}
+
+fn put_end(buffer: &mut Vec<u8>, end: &End) {
+    match end {
+        End::Finished => buffer.push(0),
+        End::Failed { kind, message, thread, location } => {
+            buffer.push(1);
+            put_failure(buffer, *kind);
+            put_text(buffer, message);
+            put_number(buffer, u64::from(*thread));
+            put_number(buffer, u64::from(*location));
+        }
+        End::EventBound => buffer.push(2),
+        End::TimeLimit => buffer.push(3),
+        End::MemoryLimit => buffer.push(4),
+        End::Diverged { step, reason } => {
+            buffer.push(5);
+            put_number(buffer, u64::from(*step));
+            put_text(buffer, reason);
+        }
+        End::Unsupported { message, thread, location } => {
+            buffer.push(6);
+            put_text(buffer, message);
+            put_number(buffer, u64::from(*thread));
+            put_number(buffer, u64::from(*location));
+        }
+    }
+}
+
+fn put_failure(buffer: &mut Vec<u8>, kind: FailureKind) {
+    match kind {
+        FailureKind::Assertion => buffer.push(1),
+        FailureKind::Abort => buffer.push(2),
+        FailureKind::Signal(signal) => {
+            buffer.push(3);
+            put_signed(buffer, signal.into());
+        }
+        FailureKind::Exception => buffer.push(4),
+        FailureKind::ExitCode(code) => {
+            buffer.push(5);
+            put_signed(buffer, code.into());
+        }
+        FailureKind::Deadlock => buffer.push(6),
+        FailureKind::Livelock => buffer.push(7),
+    }
+}
