@@ -7,7 +7,7 @@ use threadbare_trace::{EventKind, Outcome};
 use crate::active;
 use crate::entry::intercept;
 use crate::log::Entry;
-use crate::modules::users_call;
+use crate::modules::{is_left_alone, users_call};
 use crate::real::real;
 use crate::scheduler::{self, Operation, point};
 use crate::time::{self, Clock};
@@ -116,35 +116,35 @@ pub fn release(address: u64) {
 }
 
 extern "C" fn mutex_lock(mutex: MutexPointer, pc: u64) -> c_int {
-    if !active() {
+    if is_left_alone(pc) {
         return real!(pthread_mutex_lock(mutex => MutexPointer) -> c_int);
     }
     lock(mutex as u64, Patience::Endless, pc)
 }
 
 extern "C" fn mutex_try_lock(mutex: MutexPointer, pc: u64) -> c_int {
-    if !active() {
+    if is_left_alone(pc) {
         return real!(pthread_mutex_trylock(mutex => MutexPointer) -> c_int);
     }
     lock(mutex as u64, Patience::None, pc)
 }
 
 extern "C" fn mutex_timed_lock(mutex: MutexPointer, until: Until, pc: u64) -> c_int {
-    if !active() {
+    if is_left_alone(pc) {
         return real!(pthread_mutex_timedlock(mutex => MutexPointer, until => Until) -> c_int);
     }
     lock(mutex as u64, Patience::Until(time::deadline(until)), pc)
 }
 
 extern "C" fn mutex_clock_lock(mutex: MutexPointer, clock: Clock, until: Until, pc: u64) -> c_int {
-    if !active() {
+    if is_left_alone(pc) {
         return real!(pthread_mutex_clocklock(mutex => MutexPointer, clock => Clock, until => Until) -> c_int);
     }
     lock(mutex as u64, Patience::Until(time::deadline(until)), pc)
 }
 
 extern "C" fn mutex_unlock(mutex: MutexPointer, pc: u64) -> c_int {
-    if !active() {
+    if is_left_alone(pc) {
         return real!(pthread_mutex_unlock(mutex => MutexPointer) -> c_int);
     }
     unlock(mutex as u64, pc)

@@ -6,6 +6,8 @@ use crate::carrier::Carrier;
 
 /// Address ranges of libraries whose call sites mean nothing to a user: libc, libstdc++ and the like.
 static SYSTEM: Carrier<Vec<(u64, u64)>> = Carrier::new(Vec::new());
+/// libgcc, which takes locks of its own while it unwinds.
+static UNWINDER: Carrier<(u64, u64)> = Carrier::new((0, 0));
 /// This library's own code.
 static OURS: Carrier<(u64, u64)> = Carrier::new((0, 0));
 
@@ -36,6 +38,9 @@ pub fn find() {
             if (range.0..range.1).contains(&(find as *const () as u64)) {
                 *OURS.get() = range;
             }
+            if base.starts_with(b"libgcc_s.so") && header.p_flags & libc::PF_X != 0 {
+                *UNWINDER.get() = range;
+            }
             if SYSTEM_NAMES.iter().any(|system| base.starts_with(system.as_bytes())) {
                 SYSTEM.get().push(range);
             }
@@ -50,6 +55,12 @@ pub fn find() {
 /// The address lies in this library.
 pub fn is_ours(pc: u64) -> bool {
     (OURS.get().0..OURS.get().1).contains(&pc)
+}
+
+/// The call is to be left to libc: the runtime is inactive, or it is the unwinder that calls, whose locks are no
+/// business of the schedule (and which the runtime itself makes use of).
+pub fn is_left_alone(pc: u64) -> bool {
+    !crate::active() || (UNWINDER.get().0..UNWINDER.get().1).contains(&pc)
 }
 
 fn is_system(pc: u64) -> bool {

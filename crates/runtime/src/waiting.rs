@@ -8,7 +8,7 @@ use threadbare_trace::{EventKind, Outcome};
 use crate::active;
 use crate::entry::intercept;
 use crate::log::Entry;
-use crate::modules::users_call;
+use crate::modules::{is_left_alone, users_call};
 use crate::real::real;
 use crate::scheduler::{self, Operation, point};
 use crate::time::{self, Clock};
@@ -160,7 +160,7 @@ unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" fn())
 
 /// 1 when the caller is to run the routine.
 extern "C" fn once_enter(control: *mut c_int, routine: extern "C" fn(), pc: u64) -> c_int {
-    if !active() {
+    if is_left_alone(pc) {
         real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int);
         return 0;
     }

@@ -140,7 +140,8 @@ impl Trace {
         self.events.iter().filter(|event| !event.kind.is_silent())
     }
 
-    /// The schedule of this run as forced steps: one for each time the running thread changed.
+    /// The schedule of this run as forced steps: one for each time the running thread changed, and one to the
+    /// end.
     ///
     /// A thread that is switched away from stands before its own next event; that event, with the number of
     /// times the thread did the same thing at the same place before, is where its step stops.
@@ -161,7 +162,7 @@ impl Trace {
 }
 
 /// The steps that force the schedule `points` (thread, kind, address), after which each thread with an entry
-/// in `pending` stands before that operation. The last thread to run gets no step: the policy runs it on.
+/// in `pending` stands before that operation. A thread that stands before none has ended, or ended the run.
 pub fn steps_of(
     threads: usize,
     points: impl Iterator<Item = (u32, EventKind, u64)>,
@@ -185,6 +186,10 @@ pub fn steps_of(
             steps[step].1 = Until::Before { kind, address, occurrence: *occurrence };
         }
     }
+    if let Some(last) = running {
+        open[last as usize] = Some(steps.len());
+        steps.push((last, Until::End));
+    }
     for (thread, kind, address) in pending {
         if let Some(step) = open[thread as usize].take() {
             let done = seen.get(&(thread, kind, address)).copied().unwrap_or(0);
@@ -207,7 +212,13 @@ mod tests {
         let steps = steps_of(2, points.into_iter(), [(0, Read, 11)].into_iter());
         assert_eq!(
             steps,
-            [(0, before(Write, 10, 3)), (1, before(End, 0, 1)), (0, before(Read, 11, 1)), (1, Until::End)]
+            [
+                (0, before(Write, 10, 3)),
+                (1, before(End, 0, 1)),
+                (0, before(Read, 11, 1)),
+                (1, Until::End),
+                (0, before(Read, 11, 2)),
+            ]
         );
     }
 
@@ -216,6 +227,7 @@ mod tests {
         use EventKind::{Lock, Write};
         let points = [(0, Lock, 1), (1, Write, 2)];
         let steps = steps_of(2, points.into_iter(), [(0, Lock, 1), (1, Lock, 3)].into_iter());
-        assert_eq!(steps, [(0, Until::Before { kind: Lock, address: 1, occurrence: 2 })]);
+        let before_lock = |address, occurrence| Until::Before { kind: Lock, address, occurrence };
+        assert_eq!(steps, [(0, before_lock(1, 2)), (1, before_lock(3, 1))]);
     }
 }
