@@ -11,6 +11,7 @@
 //!
 //! What to run next is not decided here.
 
+mod clip;
 mod ending;
 mod library;
 mod memory;
@@ -19,6 +20,7 @@ mod shrink;
 mod symbolise;
 mod worker;
 
+pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, resolve};
 pub use ending::Ended;
 pub use library::{InstallError, install};
 pub use run::{FailureKey, Run};

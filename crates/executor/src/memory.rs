@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, Control, PendingRecord, Record, Stack};
+use threadbare_trace::wire::{self, Control, PendingRecord, Record, Stack, StackSpan};
 
 /// The file and its mapping.
 pub struct Memory {
@@ -81,6 +81,12 @@ impl Memory {
     pub fn pending(&self) -> &[PendingRecord] {
         let pending = self.control().pending.load(Ordering::Acquire);
         self.region(wire::PENDING_OFFSET, wire::PENDING_BYTES, u64::from(pending))
+    }
+
+    /// Where the stack of each thread lies.
+    pub fn stack_spans(&self) -> &[StackSpan] {
+        let threads = self.control().pending.load(Ordering::Acquire);
+        self.region(wire::SPANS_OFFSET, wire::SPANS_BYTES, u64::from(threads))
     }
 
     pub fn learnt(&self) -> &[u64] {

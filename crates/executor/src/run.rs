@@ -107,14 +107,21 @@ impl Run<'_> {
         })
     }
 
-    /// The run's schedule as forced steps, one for each switch.
+    /// The run's schedule as forced steps, one for each switch and one to the end.
     pub fn steps(&self) -> Vec<Step> {
         let ids = self.thread_ids();
         let pending =
             self.worker.memory().pending().iter().filter_map(|pending| {
                 Some((pending.thread, EventKind::from_byte(pending.kind)?, pending.pc))
             });
-        steps_of(ids.len(), self.points(), pending)
+        // A run that went on to its bound is forced as far as the plan decided; from half-way on it was fair.
+        let forced = match self.ended {
+            Ended::EventBound | Ended::Failed { kind: FailureKind::Livelock, .. } => {
+                self.points().count() / 2
+            }
+            _ => usize::MAX,
+        };
+        steps_of(ids.len(), self.points(), pending, forced)
             .into_iter()
             .map(|(thread, until)| Step { thread: ids[thread as usize].clone(), until })
             .collect()

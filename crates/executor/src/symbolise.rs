@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use threadbare_program::Program;
-use threadbare_trace::wire::Record;
+use threadbare_trace::wire::{Record, StackSpan};
 use threadbare_trace::{
     End, Event, EventKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode, ThreadId,
     Trace,
@@ -33,15 +33,15 @@ struct Tables<'p> {
     site_of: HashMap<(u32, u32), u32>,
     blocks: BTreeMap<u64, Block>,
     allocated: HashMap<(u32, u32), u32>,
-    /// Where each thread's stack lies: lowest address and base, once known.
-    stacks_at: Vec<(u64, u64)>,
+    /// Where each thread's stack lies.
+    spans: &'p [StackSpan],
 }
 
 /// Looks up everything the run refers to.
 pub fn trace(run: &Run<'_>) -> Trace {
     let worker = run.worker;
     let memory = worker.memory();
-    let mut tables = Tables::new(worker.program(), run.thread_ids());
+    let mut tables = Tables::new(worker.program(), run.thread_ids(), memory.stack_spans());
     for stack in memory.stacks().iter().skip(1) {
         let location = tables.location(stack.pc);
         tables.stacks.push(StackNode { parent: stack.parent, location });
@@ -92,7 +92,7 @@ pub fn trace(run: &Run<'_>) -> Trace {
 }
 
 impl<'p> Tables<'p> {
-    fn new(program: &'p Program, threads: Vec<ThreadId>) -> Tables<'p> {
+    fn new(program: &'p Program, threads: Vec<ThreadId>, spans: &'p [StackSpan]) -> Tables<'p> {
         Tables {
             program,
             threads,
@@ -104,7 +104,7 @@ impl<'p> Tables<'p> {
             site_of: HashMap::new(),
             blocks: BTreeMap::new(),
             allocated: HashMap::new(),
-            stacks_at: Vec::new(),
+            spans,
         }
     }
 
@@ -184,11 +184,10 @@ impl<'p> Tables<'p> {
         if let Some(global) = self.program.global(address) {
             return ObjectName::Global { symbol: global.symbol, offset: global.offset };
         }
-        let on_stack = |&(low, base): &(u64, u64)| (low..base).contains(&address);
-        match self.stacks_at.iter().position(on_stack) {
+        match self.spans.iter().position(|span| (span.low..span.high).contains(&address)) {
             Some(thread) => ObjectName::Stack {
                 thread: thread as u32,
-                offset: address.wrapping_sub(self.stacks_at[thread].1) as i64,
+                offset: address.wrapping_sub(self.spans[thread].base) as i64,
             },
             None => ObjectName::Memory { address },
         }
@@ -208,7 +207,11 @@ impl<'p> Tables<'p> {
                 let function = location.frames.first().map_or("", |frame| frame.function.as_str());
                 format!("{function}'s block {}.{ordinal} +{offset}", thread(by))
             }
-            ObjectName::Stack { thread: of, offset } => format!("stack of {} {offset:+}", thread(of)),
+            // A local of the outermost function has a name; others move with the depth of calls.
+            ObjectName::Stack { thread: of, offset } => {
+                let local = self.program.local(self.spans[of as usize].routine + 1, offset);
+                local.unwrap_or_else(|| format!("stack of {} {offset:+}", thread(of)))
+            }
             ObjectName::Thread(index) => format!("thread {}", thread(index)),
             ObjectName::Memory { address } => format!("memory {address:#x}"),
         }

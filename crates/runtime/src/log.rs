@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::wire::{self, Control, Ending, PendingRecord, Record, Stack};
+use threadbare_trace::wire::{self, Control, Ending, PendingRecord, Record, Stack, StackSpan};
 use threadbare_trace::{EventKind, MemoryOrder, Outcome};
 
 use crate::carrier::Carrier;
@@ -43,6 +43,11 @@ pub fn stacks() -> *mut Stack {
 /// The operation that thread `index` stands before.
 pub fn pending(index: usize) -> *mut PendingRecord {
     ((WIRE + wire::PENDING_OFFSET) as *mut PendingRecord).wrapping_add(index)
+}
+
+/// Where the stack of thread `index` lies.
+pub fn stack_span(index: usize) -> *mut StackSpan {
+    ((WIRE + wire::SPANS_OFFSET) as *mut StackSpan).wrapping_add(index)
 }
 
 /// The plan's words, as the tool left them.

@@ -139,7 +139,9 @@ impl Scheduler {
                 // SAFETY: the slot of a thread that exists.
                 let pending = unsafe { &*log::pending(index) };
                 let done = || self.follower.done.get(&(index, pending.kind, pending.pc)).copied();
-                pending.kind == kind as u8 && pending.pc == address && done().unwrap_or(0) + 1 == occurrence
+                pending.kind == kind as u8
+                    && (address == 0 || pending.pc == address)
+                    && done().unwrap_or(0) + 1 == occurrence
             }
         }
     }

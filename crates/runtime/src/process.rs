@@ -4,15 +4,15 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::Ending;
+use threadbare_trace::wire::{Ending, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;
 use crate::hooks::{IGNORE, WATCH};
 use crate::log::Entry;
 use crate::real::real;
-use crate::scheduler::{self, Operation, finish, point};
-use crate::{ACTIVE, active, modules, system, threads};
+use crate::scheduler::{Operation, finish, point};
+use crate::{ACTIVE, active, log, modules, system, threads};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -60,16 +60,21 @@ extern "C" fn __libc_start_main(
     ) -> c_int)
 }
 
-/// How far below its base the main thread's stack may reach.
+/// How far below `main` its thread's stack may reach, and how far above arguments and environment.
 const MAIN_STACK: u64 = 64 << 20;
+const MAIN_FRAMES: u64 = 1 << 20;
 
 extern "C" fn run_main(argc: c_int, argv: *mut *mut c_char, environment: *mut *mut c_char) -> c_int {
-    let base = (&raw const argc) as u64;
-    let thread = &mut scheduler::get().threads[0];
-    (thread.stack_base, thread.stack_low) = (base, base - MAIN_STACK);
     let main = MAIN.get().expect("set before");
-    let code = main(argc, argv, environment);
-    exit_(code, main as *const () as u64)
+    let here = (&raw const argc) as u64;
+    let routine = main as *const () as u64;
+    let span = StackSpan { low: here - MAIN_STACK, base: here, high: here + MAIN_FRAMES, routine };
+    // SAFETY: the main thread's slot.
+    unsafe { log::stack_span(0).write(span) };
+    let arguments = [argc as u64, argv as u64, environment as u64];
+    // SAFETY: `main` takes these.
+    let code = unsafe { threads::call_outermost(routine, arguments, 0) };
+    exit_(code as c_int, routine + 1)
 }
 
 intercept! {

@@ -12,8 +12,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{Ending, MESSAGE_BYTES, PendingRecord};
-use threadbare_trace::{EventKind, Extent, ThreadId};
+use threadbare_trace::wire::{Ending, MESSAGE_BYTES, PendingRecord, StackSpan};
+use threadbare_trace::{EventKind, ThreadId};
 
 use crate::bits::Bits;
 use crate::carrier::Carrier;
@@ -41,9 +41,6 @@ pub struct Thread {
     pub destructors: Vec<(unsafe extern "C" fn(*mut c_void), *mut c_void)>,
     /// Read-write locks it holds for reading; other locks name their owner themselves.
     pub read_locks: Vec<u64>,
-    /// Its stack: lowest address, and the base that stack variables are named from.
-    pub stack_low: u64,
-    pub stack_base: u64,
 }
 
 /// What a thread is about to do.
@@ -97,7 +94,6 @@ pub fn start() -> bool {
     let Some(calls) = calls::create(0) else { return false };
     let main = Thread {
         context: Box::leak(Box::new(context::of_main())),
-        stack_low: 0,
         ..Thread::new(ThreadId::main(), std::ptr::null_mut(), calls)
     };
     calls::exchange(calls);
@@ -132,8 +128,6 @@ impl Thread {
             detached: false,
             destructors: Vec::new(),
             read_locks: Vec::new(),
-            stack_low: 0,
-            stack_base: 0,
         }
     }
 }
@@ -289,26 +283,18 @@ impl Scheduler {
 
     /// The thread whose stack holds `address`, and the offset from its base.
     pub fn stack_variable(&self, address: u64) -> Option<(ThreadId, i64)> {
-        let on_stack =
-            |thread: &&Thread| (thread.stack_low..thread.stack_base + (1 << 20)).contains(&address);
-        let owner = self.threads.iter().find(on_stack)?;
-        Some((owner.id.clone(), address.wrapping_sub(owner.stack_base) as i64))
+        let owner = (0..self.threads.len()).find(|&index| {
+            let span = stack_span(index);
+            (span.low..span.high).contains(&address)
+        })?;
+        Some((self.threads[owner].id.clone(), address.wrapping_sub(stack_span(owner).base) as i64))
     }
+}
 
-    /// Where an extent of thread `id`'s stack lies now.
-    pub fn stack_extents<'a>(
-        &'a self,
-        extents: &'a [Extent],
-        index: usize,
-    ) -> impl Iterator<Item = (u64, u64)> + 'a {
-        let owner = &self.threads[index];
-        extents.iter().filter_map(move |extent| match extent {
-            Extent::Stack { thread, start, len } if *thread == owner.id => {
-                Some((owner.stack_base.wrapping_add_signed(*start), *len))
-            }
-            _ => None,
-        })
-    }
+/// Where the stack of thread `index` lies.
+pub fn stack_span(index: usize) -> StackSpan {
+    // SAFETY: the slot of a thread that exists, written when it was created.
+    unsafe { log::stack_span(index).read() }
 }
 
 /// The running thread has ended: goes on with another, for good.

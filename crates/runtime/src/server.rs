@@ -103,7 +103,13 @@ fn start_run() {
 /// Marks what the plan tracks on the stack of thread `index`.
 pub fn track_stack(index: usize) {
     let sched = scheduler::get();
-    for (start, len) in sched.stack_extents(sched.follower.plan().tracked.extents(), index) {
-        shadow::set(start, len, true);
+    let base = scheduler::stack_span(index).base;
+    for extent in sched.follower.plan().tracked.extents() {
+        match extent {
+            Extent::Stack { thread, start, len } if *thread == sched.threads[index].id => {
+                shadow::set(base.wrapping_add_signed(*start), *len, true);
+            }
+            _ => {}
+        }
     }
 }

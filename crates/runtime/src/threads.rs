@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{Ending, MAX_THREADS};
+use threadbare_trace::wire::{Ending, MAX_THREADS, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::context::{self, Context, POOL_STACK, Stack};
@@ -14,7 +14,7 @@ use crate::real::real;
 use crate::scheduler::{self, Operation, Thread, finish, point};
 use crate::time::{self, Clock};
 use crate::wait::Wait;
-use crate::{active, calls, heap, layout, server};
+use crate::{active, calls, heap, layout, log, server};
 
 type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -65,7 +65,7 @@ extern "C" fn create(
         return libc::EAGAIN;
     }
     let (stack, detached) = wanted(attributes, index);
-    let (stack_low, stack_base) = match stack {
+    let (stack_low, stack_high) = match stack {
         Stack::Slot { index, bytes } => {
             let end = layout::STACKS + (index + 1) * layout::STACK_SLOT;
             (end - bytes.min(Stack::SLOT_MAX), end)
@@ -88,15 +88,12 @@ extern "C" fn create(
     let parent = &mut sched.threads[sched.current];
     parent.children += 1;
     let id = parent.id.child(parent.children);
-    let thread = Thread {
-        start: (Some(routine), argument),
-        detached,
-        stack_low,
-        stack_base,
-        ..Thread::new(id, context, calls)
-    };
-    sched.add_thread(thread, &Operation::new(EventKind::Begin, routine as *const () as u64, 0));
-    server::track_stack(index);
+    let thread = Thread { start: (Some(routine), argument), detached, ..Thread::new(id, context, calls) };
+    let routine = routine as *const () as u64;
+    let span = StackSpan { low: stack_low, base: stack_high, high: stack_high, routine };
+    // SAFETY: the slot of a thread that is about to exist.
+    unsafe { log::stack_span(index).write(span) };
+    sched.add_thread(thread, &Operation::new(EventKind::Begin, routine + 1, 0));
     Entry::new(EventKind::Fork, pc, index as u64).value(index as u64).write();
     0
 }
@@ -128,9 +125,76 @@ pub fn run_borrowed() -> ! {
     let thread = scheduler::begin_thread();
     let (routine, argument) = thread.start;
     let routine = routine.expect("a thread has a routine");
-    Entry::new(EventKind::Begin, routine as *const () as u64, 0).write();
-    let result = routine(argument);
-    end(result)
+    let routine = routine as *const () as u64;
+    Entry::new(EventKind::Begin, routine + 1, 0).write();
+    let me = scheduler::get().current;
+    // SAFETY: a thread's routine takes its argument and returns its result.
+    let result = unsafe { call_outermost(routine, [argument as u64, 0, 0], me) };
+    end(result as *mut c_void)
+}
+
+/// Calls the outermost function of thread `index` (`main`, or a thread's routine), and notes its canonical
+/// frame address as the base of the thread's stack.
+///
+/// # Safety
+/// `routine` is a C function that takes these arguments.
+pub unsafe fn call_outermost(routine: u64, arguments: [u64; 3], index: usize) -> u64 {
+    let [first, second, third] = arguments;
+    // SAFETY: the caller's; the base is a field of the thread's own slot.
+    unsafe { call(routine, first, second, third, index) }
+}
+
+/// Calls `routine`, after telling [`stack_begins`] its canonical frame address: the stack pointer at the call.
+#[unsafe(naked)]
+unsafe extern "C" fn call(routine: u64, first: u64, second: u64, third: u64, index: usize) -> u64 {
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        "push r12",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r12, 0",
+        "push r13",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r13, 0",
+        "push r14",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset r14, 0",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        "mov rbx, rdi",
+        "mov r12, rsi",
+        "mov r13, rdx",
+        "mov r14, rcx",
+        "mov rdi, r8",
+        "mov rsi, rsp",
+        "call {begins}",
+        "mov rdi, r12",
+        "mov rsi, r13",
+        "mov rdx, r14",
+        "call rbx",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r14",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r13",
+        ".cfi_adjust_cfa_offset -8",
+        "pop r12",
+        ".cfi_adjust_cfa_offset -8",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        "ret",
+        ".cfi_endproc",
+        begins = sym stack_begins,
+    )
+}
+
+/// From here on it is known where the thread's stack variables lie.
+extern "C" fn stack_begins(index: usize, base: u64) {
+    // SAFETY: the thread's own slot.
+    unsafe { (*log::stack_span(index)).base = base };
+    server::track_stack(index);
 }
 
 /// Ends the running thread.
@@ -272,11 +336,11 @@ extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
         const END_OF_STACK: c_int = 16;
         const NO_REASON: c_int = 0;
         let sched = scheduler::get();
-        let base = sched.threads[sched.current].stack_base;
+        let base = scheduler::stack_span(sched.current).base;
         // SAFETY: the unwinder's context.
-        let frame = unsafe { _Unwind_GetCFA(context) } as u64;
-        // The frames of the runtime and of libc below the thread's routine hold nothing to clean up.
-        if actions & END_OF_STACK != 0 || base.wrapping_sub(frame) < ROUTINE_FRAMES {
+        let stack_pointer = unsafe { _Unwind_GetCFA(context) } as u64;
+        // The frames of the runtime and of libc outside the thread's routine hold nothing to clean up.
+        if actions & END_OF_STACK != 0 || stack_pointer >= base {
             end(result);
         }
         NO_REASON
@@ -287,9 +351,6 @@ extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
     unsafe { _Unwind_ForcedUnwind(exception, stop, result) };
     end(result)
 }
-
-/// Frames this close to the base of a stack are not the program's.
-const ROUTINE_FRAMES: u64 = 0;
 
 /// C++ and Rust register destructors of thread-local variables here.
 #[unsafe(no_mangle)]

@@ -52,7 +52,8 @@ pub struct Step {
 /// Where a step stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Until {
-    /// When the thread is about to do its `occurrence`-th (from 1) operation of this kind at this address.
+    /// When the thread is about to do its `occurrence`-th (from 1) operation of this kind at this address, or,
+    /// with address 0, at the address it stands at.
     Before { kind: EventKind, address: u64, occurrence: u32 },
     /// When the thread has ended.
     End,

@@ -150,6 +150,7 @@ impl Trace {
             self.threads.len(),
             self.schedule_points().map(|event| self.point(event.thread, event.kind, event.location)),
             self.pending.iter().map(|pending| self.point(pending.thread, pending.kind, pending.location)),
+            usize::MAX,
         )
         .into_iter()
         .map(|(thread, until)| Step { thread: self.threads[thread as usize].clone(), until })
@@ -163,10 +164,12 @@ impl Trace {
 
 /// The steps that force the schedule `points` (thread, kind, address), after which each thread with an entry
 /// in `pending` stands before that operation. A thread that stands before none has ended, or ended the run.
+/// Only switches among the first `forced` points become steps.
 pub fn steps_of(
     threads: usize,
     points: impl Iterator<Item = (u32, EventKind, u64)>,
     pending: impl Iterator<Item = (u32, EventKind, u64)>,
+    forced: usize,
 ) -> Vec<(u32, Until)> {
     use std::collections::HashMap;
     let mut steps: Vec<(u32, Until)> = Vec::new();
@@ -174,19 +177,21 @@ pub fn steps_of(
     let mut open: Vec<Option<usize>> = vec![None; threads];
     let mut seen: HashMap<(u32, EventKind, u64), u32> = HashMap::new();
     let mut running: Option<u32> = None;
-    for (thread, kind, address) in points {
-        if let Some(previous) = running.filter(|&previous| previous != thread) {
+    for (number, (thread, kind, address)) in points.enumerate() {
+        if let Some(previous) = running.filter(|&previous| previous != thread && number < forced) {
             open[previous as usize] = Some(steps.len());
             steps.push((previous, Until::End));
         }
-        running = Some(thread);
+        if number < forced {
+            running = Some(thread);
+        }
         let occurrence = seen.entry((thread, kind, address)).or_default();
         *occurrence += 1;
         if let Some(step) = open[thread as usize].take() {
             steps[step].1 = Until::Before { kind, address, occurrence: *occurrence };
         }
     }
-    if let Some(last) = running {
+    if let Some(last) = running.filter(|_| seen.values().sum::<u32>() as usize <= forced) {
         open[last as usize] = Some(steps.len());
         steps.push((last, Until::End));
     }
@@ -209,7 +214,7 @@ mod tests {
         let points =
             [(0, Write, 10), (0, Write, 10), (1, Read, 20), (0, Write, 10), (1, End, 0), (0, Read, 11)];
         let before = |kind, address, occurrence| Until::Before { kind, address, occurrence };
-        let steps = steps_of(2, points.into_iter(), [(0, Read, 11)].into_iter());
+        let steps = steps_of(2, points.into_iter(), [(0, Read, 11)].into_iter(), usize::MAX);
         assert_eq!(
             steps,
             [
@@ -226,7 +231,7 @@ mod tests {
     fn a_thread_left_standing_stops_before_what_it_was_about_to_do() {
         use EventKind::{Lock, Write};
         let points = [(0, Lock, 1), (1, Write, 2)];
-        let steps = steps_of(2, points.into_iter(), [(0, Lock, 1), (1, Lock, 3)].into_iter());
+        let steps = steps_of(2, points.into_iter(), [(0, Lock, 1), (1, Lock, 3)].into_iter(), usize::MAX);
         let before_lock = |address, occurrence| Until::Before { kind: Lock, address, occurrence };
         assert_eq!(steps, [(0, before_lock(1, 2)), (1, before_lock(3, 1))]);
     }

@@ -27,7 +27,9 @@ pub const PLAN_OFFSET: u64 = 0x1000;
 pub const PLAN_BYTES: u64 = 64 << 20;
 pub const PENDING_OFFSET: u64 = PLAN_OFFSET + PLAN_BYTES;
 pub const PENDING_BYTES: u64 = 16 << 20;
-pub const STACKS_OFFSET: u64 = PENDING_OFFSET + PENDING_BYTES;
+pub const SPANS_OFFSET: u64 = PENDING_OFFSET + PENDING_BYTES;
+pub const SPANS_BYTES: u64 = 16 << 20;
+pub const STACKS_OFFSET: u64 = SPANS_OFFSET + SPANS_BYTES;
 pub const STACKS_BYTES: u64 = 256 << 20;
 pub const LEARNT_OFFSET: u64 = STACKS_OFFSET + STACKS_BYTES;
 pub const LEARNT_BYTES: u64 = 64 << 20;
@@ -170,6 +172,18 @@ pub struct Stack {
     pub pc: u64,
     pub parent: u32,
     pub unused: u32,
+}
+
+/// Where a thread's own stack lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StackSpan {
+    pub low: u64,
+    /// The canonical frame address of the thread's outermost function (`main`, or its routine), whose address
+    /// is `routine`: stack variables are named by their distance from it.
+    pub base: u64,
+    pub high: u64,
+    pub routine: u64,
 }
 
 /// What a thread was about to do when the run ended.

@@ -1,0 +1,251 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Finds the races, deadlocks and crashes of a multithreaded program that depend on timing, and replays each
+/// of them every time.
+///
+/// The program is an ordinary one, built with -fsanitize=thread; its source is not changed.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Run the program under many schedules and show what goes wrong
+    Hunt(HuntOptions),
+    /// Run the program once and keep the trace
+    Record(RecordOptions),
+    /// Run a clip: the same failure, every time
+    Replay(ReplayOptions),
+    /// Look at a recorded trace, or turn it into another format
+    Trace(TraceOptions),
+    /// Compile C for Threadbare: make CC="threadbare cc"
+    #[command(disable_help_flag = true)]
+    Cc(CompilerOptions),
+    /// Compile C++ for Threadbare: make CXX="threadbare c++"
+    #[command(name = "c++", disable_help_flag = true)]
+    Cxx(CompilerOptions),
+}
+
+/// What to run, and within what limits.
+#[derive(Args, Clone, Debug)]
+pub struct ProgramOptions {
+    /// A program built with -fsanitize=thread, or a C or C++ file
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+
+    /// Arguments for the program
+    #[arg(last = true, value_name = "ARGS")]
+    pub arguments: Vec<String>,
+
+    /// A further argument for the compiler, when TARGET is a source file; may be repeated
+    #[arg(long = "cc-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub compiler_arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub limits: LimitOptions,
+
+    /// Seed of all choices: the same seed makes the same hunt
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct LimitOptions {
+    /// End a run after this many events; it is a livelock if nothing moves any more by then
+    #[arg(long, default_value_t = 1_000_000, value_name = "N",
+          value_parser = clap::value_parser!(u64).range(100..=threadbare_trace::wire::MAX_EVENTS))]
+    pub max_events: u64,
+
+    /// End a run after this many seconds
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: u64,
+
+    /// End a run that uses more than this many MiB of memory
+    #[arg(long, default_value_t = 4096, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub memory_limit: u64,
+}
+
+#[derive(Args)]
+pub struct HuntOptions {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+
+    /// When to stop: a time (30s, 5m, 1h) or a number of runs (1000runs)
+    #[arg(long, default_value = "2000runs", value_name = "BUDGET")]
+    pub budget: Budget,
+
+    /// Stop at the first finding
+    #[arg(long)]
+    pub first: bool,
+
+    /// Runs at the same time [default: one for each processor]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub jobs: Option<u32>,
+
+    /// Where clips are written
+    #[arg(long, default_value = "threadbare-out", value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How long to hunt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    Time(Duration),
+    Runs(u64),
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Budget, String> {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (number, unit) = text.split_at(digits);
+        let number: u64 = number.parse().map_err(|_| wrong_budget(text))?;
+        let seconds = |unit: u64| number.checked_mul(unit).map(|s| Budget::Time(Duration::from_secs(s)));
+        match unit {
+            "runs" | "run" => Some(Budget::Runs(number)),
+            "s" => seconds(1),
+            "m" => seconds(60),
+            "h" => seconds(3600),
+            _ => None,
+        }
+        .ok_or_else(|| wrong_budget(text))
+    }
+}
+
+fn wrong_budget(text: &str) -> String {
+    format!("`{text}` is neither a time such as 30s, 5m or 1h nor a number of runs such as 1000runs")
+}
+
+#[derive(Args)]
+pub struct RecordOptions {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+
+    /// Who runs when
+    #[arg(long, value_enum, default_value_t = Schedule::RunToBlock)]
+    pub schedule: Schedule,
+
+    /// Record function entry and exit too
+    #[arg(long)]
+    pub functions: bool,
+
+    /// Where the trace is written
+    #[arg(long, short, default_value = "trace.tbt", value_name = "FILE")]
+    pub out: PathBuf,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Schedule {
+    /// Each thread until it blocks, first created first
+    RunToBlock,
+    /// Any thread at every step
+    Random,
+    /// By random priorities
+    Priorities,
+}
+
+#[derive(Args)]
+pub struct ReplayOptions {
+    /// A clip, as `hunt` writes it
+    pub clip: PathBuf,
+
+    /// Run it this many times
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub times: u64,
+
+    /// Run this program instead of the one that the clip names
+    #[arg(long, value_name = "TARGET")]
+    pub target: Option<PathBuf>,
+
+    /// Keep the trace of the run
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// End a run after this many seconds
+    #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: u64,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct TraceOptions {
+    #[command(subcommand)]
+    pub command: TraceCommand,
+}
+
+#[derive(Subcommand)]
+pub enum TraceCommand {
+    /// Show a trace in columns, or its events line by line
+    Show {
+        /// A trace, as `record` writes it
+        file: PathBuf,
+        /// Every event on a line of its own
+        #[arg(long)]
+        events: bool,
+    },
+    /// Write a trace in a format that other tools read
+    Export {
+        /// A trace, as `record` writes it
+        file: PathBuf,
+        #[arg(long, value_enum)]
+        format: ExportFormat,
+        /// Where to write [default: standard output]
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ExportFormat {
+    /// RAPID's STD format
+    Std,
+    /// RAPID's CSV format
+    Csv,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Args)]
+pub struct CompilerOptions {
+    /// Passed on to the compiler
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub arguments: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn budgets_are_times_or_runs() {
+        assert_eq!("30s".parse(), Ok(Budget::Time(Duration::from_secs(30))));
+        assert_eq!("2m".parse(), Ok(Budget::Time(Duration::from_secs(120))));
+        assert_eq!("1000runs".parse(), Ok(Budget::Runs(1000)));
+        for text in ["", "30", "s", "-1s", "10 runs", "99999999999999999999s", "18446744073709551615h"] {
+            assert!(text.parse::<Budget>().is_err(), "{text:?} was accepted");
+        }
+    }
+}

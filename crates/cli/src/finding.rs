@@ -1,0 +1,132 @@
+//! Something that was seen to go wrong.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use threadbare_trace::{Clip, End, Frame, ObjectName, Trace};
+
+use crate::screen;
+
+/// A failure with everything that is said about it. Serialises to the `finding` line of `--json`.
+#[derive(Serialize)]
+pub struct Finding {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    /// `assertion`, `deadlock`, …
+    pub kind: String,
+    /// It was run again and happened again.
+    pub confirmed: bool,
+    /// The failure's own words.
+    pub failure: String,
+    pub locations: Vec<Place>,
+    pub variables: Vec<String>,
+    pub threads: Vec<String>,
+    pub clip: Option<PathBuf>,
+    /// Executions of the target up to and with the one that showed it.
+    pub run: u64,
+    pub method: &'static str,
+    #[serde(skip)]
+    pub trace: Trace,
+}
+
+/// A source position in `--json` output.
+#[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    pub function: String,
+}
+
+impl Place {
+    fn of(frame: &Frame) -> Place {
+        Place {
+            file: frame.file.clone(),
+            line: frame.line,
+            column: frame.column,
+            function: frame.function.clone(),
+        }
+    }
+}
+
+impl Finding {
+    pub fn new(trace: Trace, run: u64, method: &'static str, confirmed: bool) -> Finding {
+        let kind = match &trace.end {
+            End::Failed { kind, .. } => kind.finding(),
+            _ => "unknown",
+        };
+        Finding {
+            kind_of_line: "finding",
+            kind: kind.to_owned(),
+            confirmed,
+            failure: screen::ending(&trace),
+            locations: locations(&trace),
+            variables: contended(&trace),
+            threads: participants(&trace),
+            clip: None,
+            run,
+            method,
+            trace,
+        }
+    }
+
+    /// Writes the clip into `directory`, under a name that the same finding gets again.
+    pub fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(directory)?;
+        let places: Vec<String> = self.locations.iter().map(|place| place.function.clone()).collect();
+        let name =
+            format!("{program}-{}-{:08x}.clip", self.kind, fingerprint(&[&places.join(","), &clip.message]));
+        let path = directory.join(name);
+        // Written beside and renamed, so that a clip is whole or not there.
+        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        write!(file, "{clip}")?;
+        file.persist(&path)?;
+        self.clip = Some(path);
+        Ok(())
+    }
+}
+
+fn fingerprint(parts: &[&str]) -> u32 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Where it failed: the failing line, or for a deadlock and a livelock where each thread stands.
+fn locations(trace: &Trace) -> Vec<Place> {
+    let frame = |location: u32| trace.locations[location as usize].frames.first();
+    match &trace.end {
+        End::Failed { location, .. } if frame(*location).is_some() => {
+            frame(*location).map(Place::of).into_iter().collect()
+        }
+        End::Failed { .. } => {
+            let stands: BTreeSet<Place> =
+                trace.pending.iter().filter_map(|pending| frame(pending.location)).map(Place::of).collect();
+            stands.into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Memory that more than one thread accessed, at least one of them writing.
+fn contended(trace: &Trace) -> Vec<String> {
+    let mut accesses: BTreeMap<u32, (BTreeSet<u32>, bool)> = BTreeMap::new();
+    for event in trace.events.iter().filter(|event| event.kind.is_access()) {
+        let (threads, written) = accesses.entry(event.object).or_default();
+        threads.insert(event.thread);
+        *written |= event.kind.is_write();
+    }
+    let named = |object: &u32| trace.objects[*object as usize].name != ObjectName::None;
+    accesses
+        .iter()
+        .filter(|(object, (threads, written))| threads.len() > 1 && *written && named(object))
+        .map(|(object, _)| trace.objects[*object as usize].display.clone())
+        .collect()
+}
+
+fn participants(trace: &Trace) -> Vec<String> {
+    let threads: BTreeSet<u32> = trace.events.iter().map(|event| event.thread).collect();
+    threads.into_iter().map(|thread| trace.threads[thread as usize].to_string()).collect()
+}

@@ -1,0 +1,94 @@
+//! Which schedules are tried.
+//!
+//! The first few runs find out what memory is shared. After them come random schedules and priority schedules
+//! (PCT) in turn; every now and then one of them learns again, because a schedule may reach memory that none
+//! before it did.
+
+use threadbare_trace::{Plan, Policy, Tracked};
+
+/// Runs that learn, at the start.
+const FIRST_LEARNING: u64 = 6;
+/// Priority schedules have up to this many change points.
+const MOST_CHANGES: u64 = 4;
+
+/// What the plans depend on; fixed within a round, so that a hunt is the same however many workers it has.
+#[derive(Clone, Debug)]
+pub struct Knowledge {
+    pub tracked: Tracked,
+    /// The most events that a run has had.
+    pub longest: u64,
+    pub seed: u64,
+    pub max_events: u64,
+}
+
+/// The name under which the `number`-th run (from 0) is counted.
+pub fn method(number: u64) -> &'static str {
+    if number.is_multiple_of(2) { "random" } else { "pct" }
+}
+
+/// How many runs, starting with the `number`-th, are planned from the same knowledge.
+pub fn round(number: u64) -> u64 {
+    if number < FIRST_LEARNING { 1 } else { number.clamp(8, 256) }
+}
+
+pub fn plan(number: u64, knowledge: &Knowledge) -> Plan {
+    let mut random = Sequence(knowledge.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_add(1));
+    let seed = random.next();
+    let policy = match (number, method(number)) {
+        (0, _) => Policy::RunToBlock,
+        (_, "random") => Policy::Random { seed },
+        _ => {
+            let count = random.next() % MOST_CHANGES;
+            let mut changes: Vec<u64> =
+                (0..count).map(|_| random.next() % knowledge.longest.max(1)).collect();
+            changes.sort_unstable();
+            Policy::Priorities { seed, changes }
+        }
+    };
+    Plan {
+        policy,
+        tracked: knowledge.tracked.clone(),
+        learn: number < FIRST_LEARNING || number.is_power_of_two(),
+        max_events: knowledge.max_events,
+        seed: knowledge.seed,
+        ..Plan::default()
+    }
+}
+
+/// SplitMix64.
+struct Sequence(u64);
+
+impl Sequence {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn knowledge(seed: u64) -> Knowledge {
+        Knowledge { tracked: Tracked::default(), longest: 100, seed, max_events: 1000 }
+    }
+
+    #[test]
+    fn a_seed_fixes_the_plans_and_another_changes_them() {
+        assert_eq!(plan(7, &knowledge(1)), plan(7, &knowledge(1)));
+        assert_ne!(plan(7, &knowledge(1)).policy, plan(7, &knowledge(2)).policy);
+        assert_ne!(plan(7, &knowledge(1)).policy, plan(9, &knowledge(1)).policy);
+    }
+
+    #[test]
+    fn change_points_lie_within_the_longest_run() {
+        for number in (1..400).step_by(2) {
+            let Policy::Priorities { changes, .. } = plan(number, &knowledge(0)).policy else {
+                panic!("run {number} is not a priority schedule")
+            };
+            assert!(changes.is_sorted() && changes.iter().all(|&change| change < 100), "{changes:?}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The hunt in figures.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+use threadbare_executor::Ended;
+
+use super::pool::Outcome;
+
+/// Counts as the hunt goes. Serialises to the `summary` line of `--json`.
+#[derive(Serialize)]
+pub struct Summary {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    pub runs: u64,
+    pub events: u64,
+    seconds: f64,
+    pub findings: u64,
+    methods: BTreeMap<&'static str, Method>,
+    exhausted: bool,
+    #[serde(rename = "stopped")]
+    stopped: Stopped,
+    #[serde(skip)]
+    start: Instant,
+}
+
+#[derive(Default, Serialize)]
+struct Method {
+    runs: u64,
+    findings: u64,
+}
+
+/// Runs that did not come to their own end.
+#[derive(Default, Serialize)]
+struct Stopped {
+    max_events: u64,
+    time_limit: u64,
+    memory_limit: u64,
+}
+
+impl Summary {
+    pub fn new(start: Instant) -> Summary {
+        Summary {
+            kind_of_line: "summary",
+            runs: 0,
+            events: 0,
+            seconds: 0.0,
+            findings: 0,
+            methods: BTreeMap::new(),
+            exhausted: false,
+            stopped: Stopped::default(),
+            start,
+        }
+    }
+
+    pub fn count(&mut self, outcome: &Outcome, method: &'static str) {
+        self.runs += 1;
+        self.events += outcome.events;
+        self.methods.entry(method).or_default().runs += 1;
+        match outcome.ended {
+            Ended::EventBound => self.stopped.max_events += 1,
+            Ended::TimeLimit => self.stopped.time_limit += 1,
+            Ended::MemoryLimit => self.stopped.memory_limit += 1,
+            _ => {}
+        }
+    }
+
+    pub fn found(&mut self, method: &'static str) {
+        self.findings += 1;
+        self.methods.entry(method).or_default().findings += 1;
+    }
+
+    pub fn print(&mut self, json: bool) {
+        self.seconds = self.start.elapsed().as_secs_f64();
+        if json {
+            return print_line(self);
+        }
+        let found = match self.findings {
+            0 => "nothing found".to_owned(),
+            1 => "1 finding".to_owned(),
+            count => format!("{count} findings"),
+        };
+        println!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds);
+        let stopped = |count: u64, limit: &str, flag: &str| {
+            if count > 0 {
+                println!("{count} of the runs were stopped at {limit}; raise it with {flag}");
+            }
+        };
+        stopped(self.stopped.max_events, "the bound on events", "--max-events");
+        stopped(self.stopped.time_limit, "the time limit", "--time-limit");
+        stopped(self.stopped.memory_limit, "the memory limit", "--memory-limit");
+    }
+}
+
+/// One line of `--json` output.
+pub fn print_line(line: &impl Serialize) {
+    // These types hold nothing that JSON cannot say.
+    if let Ok(text) = serde_json::to_string(line) {
+        println!("{text}");
+    }
+}

@@ -1,0 +1,101 @@
+//! What went wrong, and what to do next.
+
+use std::path::Path;
+
+use threadbare_executor::{RunError, StartError};
+use threadbare_program::ProgramError;
+
+/// A message for the user of a command that could not do its work.
+#[derive(Debug)]
+pub struct Problem {
+    message: String,
+    help: Option<String>,
+}
+
+impl Problem {
+    pub fn new(message: impl Into<String>) -> Problem {
+        Problem { message: message.into(), help: None }
+    }
+
+    pub fn help(self, help: impl Into<String>) -> Problem {
+        Problem { help: Some(help.into()), ..self }
+    }
+
+    /// Says it on standard error.
+    pub fn print(&self) {
+        let bold = console::Style::new().for_stderr().bold();
+        eprintln!("{} {}", bold.clone().red().apply_to("error:"), self.message);
+        if let Some(help) = &self.help {
+            for line in help.lines() {
+                eprintln!("{} {line}", bold.clone().cyan().apply_to(" help:"));
+            }
+        }
+    }
+
+    /// A file could not be read or written.
+    pub fn file(what: &str, path: &Path, error: impl std::fmt::Display) -> Problem {
+        Problem::new(format!("cannot {what} {}: {error}", path.display()))
+    }
+}
+
+impl From<ctrlc::Error> for Problem {
+    fn from(error: ctrlc::Error) -> Problem {
+        Problem::new(format!("cannot catch interrupts: {error}"))
+    }
+}
+
+impl From<RunError> for Problem {
+    fn from(error: RunError) -> Problem {
+        let problem = Problem::new(error.to_string());
+        match error {
+            RunError::ServerDied => problem.help(
+                "the program may have killed its own process group, or the machine ran out of memory;\n\
+                 try a smaller input, or --jobs 1",
+            ),
+            RunError::PlanTooLarge | RunError::Cancelled => problem,
+        }
+    }
+}
+
+impl From<StartError> for Problem {
+    fn from(error: StartError) -> Problem {
+        let message = error.to_string();
+        let problem = Problem::new(message);
+        match error {
+            StartError::NotInstrumented(program) => problem.help(format!(
+                "build it with ThreadSanitizer's instrumentation, for example:\n\
+                 gcc -g -fsanitize=thread -o {name} {name}.c\n\
+                 make CC=\"threadbare cc\" CXX=\"threadbare c++\"",
+                name = program.file_stem().unwrap_or_default().to_string_lossy(),
+            )),
+            StartError::StaticRuntime(_) => problem.help(
+                "build it so that the runtime can be replaced: with gcc, without -static-libtsan;\n\
+                 with clang, through the wrapper:  make CC=\"threadbare cc\" (with CC=clang in the environment)",
+            ),
+            StartError::NoThread(_) => problem.help(
+                "there is nothing to schedule; arguments for the program go after `--`,\n\
+                 for example: threadbare hunt ./program -- 4",
+            ),
+            StartError::FailedEarly { output, .. } if !output.trim().is_empty() => {
+                problem.help(format!("it printed:\n{}", output.trim_end()))
+            }
+            StartError::FailedEarly { .. } => {
+                problem.help("it fails whatever the schedule; run it by itself to see why")
+            }
+            StartError::TooSlow { .. } => problem.help(
+                "if it needs longer to get there, raise --time-limit;\n\
+                 a program that waits for input or for the network does not get there at all",
+            ),
+            StartError::Program(ProgramError::Missing { .. }) => {
+                problem.help("TARGET is a C or C++ file, or a program built with -fsanitize=thread")
+            }
+            _ => problem,
+        }
+    }
+}
+
+impl From<ProgramError> for Problem {
+    fn from(error: ProgramError) -> Problem {
+        StartError::Program(error).into()
+    }
+}

@@ -1,0 +1,116 @@
+//! `threadbare replay`: a clip, followed event by event.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::Serialize;
+use threadbare_executor::{Divergence, Limits, Origin, Worker, compare, resolve};
+use threadbare_trace::{Clip, End, Trace};
+
+use crate::arguments::ReplayOptions;
+use crate::exit;
+use crate::problem::Problem;
+use crate::{record, screen, target};
+
+/// What a replay came to. Serialises to its line of `--json`.
+#[derive(Serialize)]
+struct Replay {
+    #[serde(rename = "type")]
+    kind_of_line: &'static str,
+    clip: String,
+    runs: u64,
+    /// Runs that ended as the clip says.
+    reproduced: u64,
+    /// The first event that was not as the clip says, if any.
+    diverged_at: Option<usize>,
+}
+
+pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let text = std::fs::read_to_string(&options.clip)
+        .map_err(|error| Problem::file("read", &options.clip, error))?;
+    let clip: Clip = text.parse().map_err(|error| {
+        Problem::file("read", &options.clip, error).help("clips are written by `threadbare hunt`")
+    })?;
+    let named = options.target.as_ref().map(|target| target.to_string_lossy().into_owned());
+    let ready = target::prepare_origin(Origin {
+        target: named.unwrap_or_else(|| clip.target.clone()),
+        compiler_arguments: clip.compiler_arguments.clone(),
+        arguments: clip.arguments.clone(),
+    })?;
+    let limits = Limits {
+        time: Duration::from_secs(options.time_limit),
+        cancelled: Arc::clone(cancelled),
+        ..Limits::default()
+    };
+    let mut worker = Worker::start(&ready.target, &limits)?;
+    let plan = resolve(&clip, worker.program()).map_err(|lost| {
+        Problem::new(format!("the clip no longer fits: in step {}, {lost}", lost.step + 1))
+            .help("the program has changed since; hunt again")
+    })?;
+    let mut replay = Replay {
+        kind_of_line: "replay",
+        clip: options.clip.display().to_string(),
+        runs: 0,
+        reproduced: 0,
+        diverged_at: None,
+    };
+    let mut first: Option<Trace> = None;
+    for _ in 0..options.times {
+        let trace = worker.run(&plan)?.trace();
+        replay.runs += 1;
+        let divergence = compare(&clip, worker.program(), &trace);
+        replay.reproduced += u64::from(divergence.is_none() && is_as_promised(&clip, &trace));
+        if let (Some(divergence), None) = (&divergence, replay.diverged_at) {
+            replay.diverged_at = Some(divergence.event);
+            if !options.json {
+                print_divergence(divergence, &clip, &trace);
+            }
+        }
+        first.get_or_insert(trace);
+    }
+    if let (Some(path), Some(trace)) = (&options.trace, &first) {
+        record::write(trace, path)?;
+    }
+    report(options, &replay, first.as_ref());
+    Ok(match (replay.diverged_at, replay.reproduced) {
+        (Some(_), _) => exit::COULD_NOT_RUN,
+        (None, 0) => exit::NOTHING_FOUND,
+        (None, _) => exit::FOUND,
+    })
+}
+
+/// The run ended in the failure that the clip names.
+fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
+    matches!(&trace.end, End::Failed { kind, message, .. }
+        if kind.finding() == clip.finding && *message == clip.message)
+}
+
+fn print_divergence(divergence: &Divergence, clip: &Clip, trace: &Trace) {
+    println!("the clip no longer fits: the run diverges at event {}", divergence.event);
+    match &divergence.expected {
+        Some(expected) => println!("  the clip has  {expected}"),
+        None => println!("  the clip has  no more events"),
+    }
+    match &divergence.actual {
+        Some(actual) => println!("  the run has   {actual}"),
+        None => println!("  the run has   no more events: {}", screen::ending(trace)),
+    }
+    if is_as_promised(clip, trace) {
+        println!("  the failure still happens");
+    }
+}
+
+fn report(options: &ReplayOptions, replay: &Replay, first: Option<&Trace>) {
+    if options.json {
+        if let Ok(line) = serde_json::to_string(replay) {
+            println!("{line}");
+        }
+        return;
+    }
+    match first {
+        Some(trace) if replay.diverged_at.is_none() => println!("{}", screen::view(trace)),
+        _ => {}
+    }
+    println!("reproduced in {} of {} runs", replay.reproduced, replay.runs);
+}

@@ -1,0 +1,87 @@
+//! From what the user names to what is run.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use threadbare_executor::{Limits, Origin, Target};
+
+use crate::arguments::{LimitOptions, ProgramOptions};
+use crate::cc::{self, Language};
+use crate::problem::Problem;
+
+/// A target that is ready to run. What was compiled for it is deleted with it.
+pub struct Ready {
+    pub target: Target,
+    /// How it was named, for clips.
+    pub origin: Origin,
+    /// Holds the compiled program.
+    _directory: Option<TempDir>,
+}
+
+impl Ready {
+    /// The program's name without directories and endings.
+    pub fn name(&self) -> String {
+        let path = Path::new(&self.origin.target);
+        path.file_stem().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
+pub fn prepare(options: &ProgramOptions) -> Result<Ready, Problem> {
+    prepare_origin(Origin {
+        target: options.target.to_string_lossy().into_owned(),
+        compiler_arguments: options.compiler_arguments.clone(),
+        arguments: options.arguments.clone(),
+    })
+}
+
+/// Compiles the target if it is a source file.
+pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
+    let path = PathBuf::from(&origin.target);
+    let (program, directory) = match Language::of(&path) {
+        Some(language) => {
+            let (program, directory) = compile(language, &path, &origin.compiler_arguments)?;
+            (program, Some(directory))
+        }
+        None => (path, None),
+    };
+    let arguments = origin.arguments.iter().map(OsString::from).collect();
+    Ok(Ready { target: Target { program, arguments }, origin, _directory: directory })
+}
+
+/// Compiles one file as it is written: without optimisation, every access in the source is one in the program.
+fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
+    if !source.exists() {
+        return Err(Problem::new(format!("{} does not exist", source.display())));
+    }
+    let directory = tempfile::Builder::new()
+        .prefix("threadbare-")
+        .tempdir()
+        .map_err(|error| Problem::file("create a directory in", &std::env::temp_dir(), error))?;
+    let program = directory.path().join(source.file_stem().unwrap_or_default());
+    let mut command = cc::command(language)?;
+    let output = command
+        .args(["-O0", "-pthread"])
+        .arg("-o")
+        .arg(&program)
+        .arg(source)
+        .args(arguments)
+        .output()
+        .map_err(|error| Problem::new(format!("cannot run the compiler: {error}")))?;
+    if !output.status.success() {
+        return Err(Problem::new(format!("{} does not compile", source.display()))
+            .help(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
+    }
+    Ok((program, directory))
+}
+
+pub fn limits(options: &LimitOptions, cancelled: &Arc<AtomicBool>) -> Limits {
+    Limits {
+        time: Duration::from_secs(options.time_limit),
+        memory: options.memory_limit << 20,
+        cancelled: Arc::clone(cancelled),
+    }
+}

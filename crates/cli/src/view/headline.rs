@@ -1,0 +1,119 @@
+//! How the run ended, in words.
+
+use std::collections::BTreeMap;
+
+use threadbare_trace::{End, Event, EventKind, FailureKind, Pending};
+
+use super::paint::{Style, Text};
+use super::place::{Place, Places, base_name};
+use super::words;
+
+/// Lines named for each thread of a livelock.
+const MOST_LINES: usize = 6;
+
+/// The headline and what explains it.
+pub fn lines(places: &Places<'_>) -> Vec<Text> {
+    let end = &places.trace.end;
+    let style = if matches!(end, End::Failed { .. }) { Style::Alarm } else { Style::Bold };
+    let mut lines = vec![Text::new(style, &title(end, places.trace.events.len()))];
+    let plain = |line: String| Text::new(Style::Plain, &format!("  {line}"));
+    match end {
+        End::Failed { kind: FailureKind::Deadlock, .. } => {
+            let blocked = places.trace.pending.iter().filter(|pending| pending.blocked);
+            lines.extend(blocked.map(|pending| plain(who_waits(places, pending))));
+        }
+        End::Failed { kind: FailureKind::Livelock, .. } => lines.extend(circles(places)),
+        End::Failed { thread, location, .. } | End::Unsupported { thread, location, .. } => {
+            lines.extend(scene(places, *thread, *location).map(plain));
+        }
+        _ => {}
+    }
+    lines
+}
+
+/// The end of a run after so many events, in one line.
+pub fn title(end: &End, events: usize) -> String {
+    let with = |what: String, message: &str| {
+        if message.is_empty() { what } else { format!("{what}: {message}") }
+    };
+    match end {
+        End::Finished => "finished without a failure".into(),
+        End::Failed { kind, message, .. } => with(kind.to_string(), message),
+        End::EventBound => format!("stopped at the limit on events ({events}), but was getting somewhere"),
+        End::TimeLimit => "stopped at the time limit, while a thread ran without synchronising".into(),
+        End::MemoryLimit => "stopped because it used too much memory".into(),
+        End::Diverged { step, reason } => with(format!("the run left its schedule at step {step}"), reason),
+        End::Unsupported { message, .. } => with("not supported".into(), message),
+    }
+}
+
+/// `in check_amounts at account_ring.c:76, thread 0`; nothing where the location is unknown.
+fn scene(places: &Places<'_>, thread: u32, location: u32) -> Option<String> {
+    let thread_name = places.thread(thread);
+    if let Some(Place { frame, .. }) = place_of_failure(places, thread, location) {
+        let function = if frame.function.is_empty() { "" } else { &format!("in {} ", frame.function) };
+        return Some(format!("{function}at {frame}, {thread_name}"));
+    }
+    let location = places.trace.locations.get(location as usize)?;
+    (!location.frames.is_empty()).then(|| format!("{location}, {thread_name}"))
+}
+
+/// The user's line of a failure. The end of a run has no stack, but the event that recorded it, or the
+/// operation the thread stood before, may.
+pub fn place_of_failure<'a>(places: &Places<'a>, thread: u32, location: u32) -> Option<Place<'a>> {
+    let is_failure = |event: &&Event| (event.thread, event.kind) == (thread, EventKind::Failure);
+    let recorded = places.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
+    let is_it = |pending: &&Pending| (pending.thread, pending.location) == (thread, location);
+    let stack = recorded.or_else(|| places.trace.pending.iter().find(is_it).map(|pending| pending.stack));
+    places.find(location, stack.unwrap_or(0))
+}
+
+/// `thread 0.1 waits to lock accounts[1].lock (account_ring_dl.c:48 in transfer), held by thread 0.2`.
+fn who_waits(places: &Places<'_>, pending: &Pending) -> String {
+    let place = places.find(pending.location, pending.stack).map(|Place { frame, .. }| {
+        let function = if frame.function.is_empty() { "" } else { &format!(" in {}", frame.function) };
+        format!(" ({frame}{function})")
+    });
+    let thread = places.thread(pending.thread);
+    let waits = words::waiting(places, pending);
+    format!("{thread} {waits}{}{}", place.unwrap_or_default(), words::holders(places, pending))
+}
+
+/// The lines that the threads of a livelock run around in.
+fn circles(places: &Places<'_>) -> Vec<Text> {
+    let events = &places.trace.events;
+    let last_quarter = &events[events.len() - events.len() / 4..];
+    let steps = last_quarter.iter().filter(|event| !event.kind.is_silent()).count();
+    let mut seen: BTreeMap<u32, Vec<Place<'_>>> = BTreeMap::new();
+    for event in last_quarter {
+        let Some(place) = places.of(event) else { continue };
+        let lines = seen.entry(event.thread).or_default();
+        if !lines.iter().any(|line| line.is_line_of(&place)) {
+            lines.push(place);
+        }
+    }
+    if seen.is_empty() {
+        return Vec::new();
+    }
+    let opening = format!("  no thread got anywhere in the last {steps} steps:");
+    let mut lines = vec![Text::new(Style::Plain, &opening)];
+    for (thread, places_of_thread) in seen {
+        lines.extend(circle(&places.thread(thread), places_of_thread));
+    }
+    lines
+}
+
+fn circle(thread: &str, mut lines: Vec<Place<'_>>) -> Vec<Text> {
+    lines.sort_by_key(|place| (&place.frame.file, place.frame.line));
+    let number = |place: &Place<'_>| format!("{}:{}", base_name(&place.frame.file), place.frame.line);
+    let width = lines.iter().take(MOST_LINES).map(|place| number(place).chars().count()).max().unwrap_or(0);
+    let mut circle = vec![Text::new(Style::Plain, &format!("  {thread} runs around in"))];
+    circle.extend(lines.iter().take(MOST_LINES).map(|place| {
+        let text = place.text.as_deref().unwrap_or_default();
+        Text::new(Style::Dim, &format!("    {:width$}  ", number(place))).then(Style::Plain, text)
+    }));
+    if lines.len() > MOST_LINES {
+        circle.push(Text::new(Style::Dim, &format!("    ⋮ {} more lines", lines.len() - MOST_LINES)));
+    }
+    circle
+}

@@ -1,0 +1,58 @@
+//! A run as a person sees it: how it ended, and what each thread did, side by side, in source lines.
+//!
+//! ```text
+//! assertion failed: counter == 2
+//!   in main at lost.c:20, thread 0
+//!
+//! what happened, in lost.c:
+//!
+//! thread 0                      │ thread 0.1               │ thread 0.2
+//! main                          │ add                      │ add
+//! ──────────────────────────────┼──────────────────────────┼─────────────────────────
+//!                               │  8 int seen = counter;   │
+//!                               │      reads counter: 0    │
+//!                               │    ⋯ interrupted         │
+//!                               │                          │  8 int seen = counter;
+//! ```
+//!
+//! Time runs downwards. [`stretch`] cuts the run at its switches, [`rows`] turns the events of each stretch
+//! into source lines, which [`place`] finds and [`words`] comments, [`setting`] writes them out and [`layout`]
+//! puts them in columns.
+//! [`headline`] explains the end. [`paint`] knows widths and colours.
+
+mod headline;
+mod layout;
+mod paint;
+mod place;
+mod rows;
+mod setting;
+mod stretch;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::fmt;
+
+use threadbare_trace::Trace;
+
+use place::Places;
+
+/// Displays a run: a headline, an explanation of the end, and the interleaving.
+pub struct View<'a> {
+    pub trace: &'a Trace,
+    /// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
+    pub source: &'a dyn Fn(&str, u32) -> Option<String>,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Use ANSI escapes.
+    pub colour: bool,
+}
+
+impl fmt::Display for View<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = Places::new(self.trace, self.source);
+        let headline = headline::lines(&places);
+        let interleaving = layout::lines(&places, &rows::blocks(&places), self.width);
+        headline.iter().chain(&interleaving).try_for_each(|line| line.write(f, self.colour))
+    }
+}

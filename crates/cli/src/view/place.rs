@@ -1,0 +1,126 @@
+//! The line of the user's own source that an event belongs to.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use threadbare_trace::{Event, EventKind, Frame, Trace};
+
+/// Where headers and libraries live whose lines are not the user's.
+const LIBRARIES: [&str; 5] =
+    ["/usr/include/", "/usr/lib/", "/rustc/", "/.rustup/toolchains/", "/.cargo/registry/"];
+
+/// A line that can be named, and its text where the source could be read.
+#[derive(Clone, Debug)]
+pub struct Place<'a> {
+    pub frame: &'a Frame,
+    pub text: Option<Rc<str>>,
+}
+
+impl Place<'_> {
+    pub fn is_line_of(&self, other: &Place<'_>) -> bool {
+        (&self.frame.file, self.frame.line) == (&other.frame.file, other.frame.line)
+    }
+
+    /// The user wrote it, as far as can be told.
+    fn is_own(&self) -> bool {
+        self.text.is_some() && !LIBRARIES.iter().any(|library| self.frame.file.contains(library))
+    }
+}
+
+/// The name of a file without its folders.
+pub fn base_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// Finds places, each only once.
+pub struct Places<'a> {
+    pub trace: &'a Trace,
+    source: &'a dyn Fn(&str, u32) -> Option<String>,
+    known: RefCell<HashMap<(u32, u32), Option<Place<'a>>>>,
+}
+
+impl<'a> Places<'a> {
+    pub fn new(trace: &'a Trace, source: &'a dyn Fn(&str, u32) -> Option<String>) -> Places<'a> {
+        Places { trace, source, known: RefCell::default() }
+    }
+
+    /// The innermost line of the user's own code at `location`, called from `stack`. Failing that, one whose
+    /// source can be read, and failing that, any.
+    pub fn find(&self, location: u32, stack: u32) -> Option<Place<'a>> {
+        let key = (location, stack);
+        if let Some(known) = self.known.borrow().get(&key) {
+            return known.clone();
+        }
+        let found = self.search(location, stack);
+        self.known.borrow_mut().insert(key, found.clone());
+        found
+    }
+
+    pub fn of(&self, event: &Event) -> Option<Place<'a>> {
+        self.find(event.location, event.stack)
+    }
+
+    fn search(&self, location: u32, stack: u32) -> Option<Place<'a>> {
+        let mut second_best: Option<Place<'a>> = None;
+        for place in self.outwards(location, stack) {
+            if place.is_own() {
+                return Some(place);
+            }
+            if second_best.as_ref().is_none_or(|best| best.text.is_none() && place.text.is_some()) {
+                second_best = Some(place);
+            }
+        }
+        second_best
+    }
+
+    /// The lines of all calls that led here, innermost first.
+    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = Place<'a>> {
+        let stacks = &self.trace.stacks;
+        let node = move |index: u32| stacks.get(index as usize).filter(|_| index != 0);
+        let callers = std::iter::successors(node(stack), move |inner| node(inner.parent));
+        // No stack is deeper than the table is long; a trace that says otherwise must not hang the view.
+        let calls = callers.take(stacks.len()).map(|caller| caller.location);
+        std::iter::once(location)
+            .chain(calls)
+            .filter_map(|location| self.trace.locations.get(location as usize))
+            .flat_map(|location| &location.frames)
+            .filter(|frame| !frame.file.is_empty() && frame.line != 0)
+            .map(|frame| Place { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
+    }
+
+    /// The function a thread was started with. What is known at its begin may be a library's start routine,
+    /// in which case it is the outermost function of the user's that the thread is seen in.
+    pub fn routine(&self, thread: u32) -> Option<&'a str> {
+        if thread == 0 {
+            return Some("main");
+        }
+        let mut events = self.trace.events.iter().filter(|event| event.thread == thread);
+        let begin = events.clone().find(|event| event.kind == EventKind::Begin);
+        let at_begin = begin.and_then(|begin| self.find(begin.location, 0)).filter(Place::is_own);
+        let seen = || {
+            events.find_map(|event| self.outwards(event.location, event.stack).filter(Place::is_own).last())
+        };
+        let frame = at_begin
+            .or_else(seen)
+            .map(|place| place.frame)
+            .or_else(|| self.trace.locations.get(begin?.location as usize)?.frames.first());
+        frame.map(|frame| frame.function.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// `thread 0.2`.
+    pub fn thread(&self, thread: u32) -> String {
+        format!("thread {}", self.thread_number(thread))
+    }
+
+    /// `0.2`.
+    pub fn thread_number(&self, thread: u32) -> String {
+        self.trace.threads.get(thread as usize).map_or_else(|| format!("#{thread}"), ToString::to_string)
+    }
+
+    /// What a person calls the object, where it has a name.
+    pub fn object(&self, object: u32) -> Option<&'a str> {
+        let object = self.trace.objects.get(object as usize)?;
+        Some(object.display.as_str()).filter(|display| !display.is_empty())
+    }
+}

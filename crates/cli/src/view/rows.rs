@@ -1,0 +1,210 @@
+//! From events to rows: the lines a thread executed, and what it saw and did there.
+
+use threadbare_trace::{End, Event, EventKind, FailureKind};
+
+use super::headline;
+use super::place::{Place, Places};
+use super::stretch::{Stretch, stretches};
+use super::words::{self, Detail};
+
+/// A run with more stretches than this is shown without its middle.
+const MOST_STRETCHES: usize = 60;
+const FIRST_STRETCHES: usize = 5;
+const LAST_STRETCHES: usize = 40;
+/// Of a livelock: what goes in circles need not be seen going round often.
+const LAST_STRETCHES_IN_CIRCLES: usize = 12;
+
+/// A stretch with more rows than this is shown without its middle.
+const MOST_ROWS: usize = 12;
+const FIRST_ROWS: usize = 3;
+const LAST_ROWS: usize = 4;
+
+/// Of the details of one row, the first and the last this many are shown.
+const OUTER_DETAILS: usize = 2;
+
+/// A piece of the interleaving, from top to bottom.
+#[derive(Clone, Debug)]
+pub enum Block<'a> {
+    /// What threads did: one thread for a stretch of the run, several for how they all stand at its end.
+    Cells(Vec<Cell<'a>>),
+    /// So many switches are not shown.
+    LeftOut(usize),
+}
+
+/// What one thread did.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    pub thread: u32,
+    pub rows: Vec<Row<'a>>,
+    /// See [`Stretch::interrupted`].
+    pub interrupted: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Row<'a> {
+    pub head: Head<'a>,
+    /// Each with the number of times it happened in a row.
+    pub details: Vec<(Detail, usize)>,
+    /// The run failed here, and why.
+    pub failure: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Head<'a> {
+    Line(Place<'a>),
+    /// Something that has no line.
+    Note(String),
+    /// So many rows are not shown.
+    LeftOut(usize),
+}
+
+impl Head<'_> {
+    fn is_same(&self, other: &Head<'_>) -> bool {
+        match (self, other) {
+            (Head::Line(a), Head::Line(b)) => a.is_line_of(b),
+            (Head::Note(a), Head::Note(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    fn new(head: Head<'a>) -> Row<'a> {
+        Row { head, details: Vec::new(), failure: None }
+    }
+
+    fn add(&mut self, detail: Detail) {
+        match self.details.last_mut().filter(|(last, _)| *last == detail) {
+            Some((_, times)) => *times += 1,
+            None => self.details.push((detail, 1)),
+        }
+    }
+
+    fn shorten(&mut self) {
+        let most = 2 * OUTER_DETAILS + 1;
+        if self.details.len() > most {
+            let middle = OUTER_DETAILS..self.details.len() - OUTER_DETAILS;
+            let left_out = format!("⋮ {} more", middle.len());
+            self.details.splice(middle, [(left_out.as_str().into(), 1)]);
+        }
+    }
+}
+
+impl Cell<'_> {
+    /// The thread is only seen to begin and end.
+    pub fn is_idle(&self) -> bool {
+        self.rows.iter().all(|row| matches!(row.head, Head::Note(_)) && row.details.is_empty())
+    }
+}
+
+/// The whole interleaving, short enough to be read.
+pub fn blocks<'a>(places: &Places<'a>) -> Vec<Block<'a>> {
+    let stretches = stretches(places.trace);
+    let cells = |stretches: &[Stretch]| -> Vec<Block<'a>> {
+        stretches.iter().map(|stretch| Block::Cells(vec![cell(places, stretch)])).collect()
+    };
+    let mut blocks = if stretches.len() <= MOST_STRETCHES {
+        cells(&stretches)
+    } else {
+        let circles = matches!(places.trace.end, End::Failed { kind: FailureKind::Livelock, .. });
+        let last = if circles { LAST_STRETCHES_IN_CIRCLES } else { LAST_STRETCHES };
+        let left_out = stretches.len() - FIRST_STRETCHES - last;
+        let mut blocks = cells(&stretches[..FIRST_STRETCHES]);
+        blocks.push(Block::LeftOut(left_out));
+        blocks.extend(cells(&stretches[FIRST_STRETCHES + left_out..]));
+        blocks
+    };
+    add_end(places, &mut blocks);
+    for cell in blocks.iter_mut().filter_map(as_cells).flatten() {
+        shorten(cell);
+    }
+    blocks
+}
+
+fn as_cells<'b, 'a>(block: &'b mut Block<'a>) -> Option<&'b mut Vec<Cell<'a>>> {
+    match block {
+        Block::Cells(cells) => Some(cells),
+        Block::LeftOut(_) => None,
+    }
+}
+
+fn cell<'a>(places: &Places<'a>, stretch: &Stretch) -> Cell<'a> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let events = &places.trace.events[stretch.events.clone()];
+    for event in events.iter().filter(|event| !event.kind.is_silent()) {
+        let head = head(places, event);
+        if rows.last().is_none_or(|last| !last.head.is_same(&head)) {
+            rows.push(Row::new(head));
+        }
+        if let (Some(row), Some(detail)) = (rows.last_mut(), words::detail(places, event)) {
+            row.add(detail);
+        }
+    }
+    Cell { thread: stretch.thread, rows, interrupted: stretch.interrupted }
+}
+
+fn head<'a>(places: &Places<'a>, event: &Event) -> Head<'a> {
+    match event.kind {
+        EventKind::Begin => Head::Note("begins".into()),
+        EventKind::End => Head::Note("ends".into()),
+        kind => match places.of(event) {
+            Some(place) => Head::Line(place),
+            None if kind == EventKind::Exit => Head::Note("exits".into()),
+            None => Head::Note(words::nameless(places, event)),
+        },
+    }
+}
+
+fn shorten(cell: &mut Cell<'_>) {
+    cell.rows.iter_mut().for_each(Row::shorten);
+    if cell.rows.len() > MOST_ROWS {
+        let middle = FIRST_ROWS..cell.rows.len() - LAST_ROWS;
+        let left_out = Row::new(Head::LeftOut(middle.len()));
+        cell.rows.splice(middle, [left_out]);
+    }
+}
+
+/// Marks where the run ended: the line that failed, or where each thread waits.
+fn add_end<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>) {
+    match places.trace.end {
+        End::Failed { kind: FailureKind::Deadlock, .. } => {
+            let waiting = waiting(places);
+            if !waiting.is_empty() {
+                blocks.push(Block::Cells(waiting));
+            }
+        }
+        End::Failed { kind: FailureKind::Livelock, .. } => {}
+        End::Failed { thread, location, .. } | End::Unsupported { thread, location, .. } if location != 0 => {
+            add_failure(places, blocks, thread, location);
+        }
+        _ => {}
+    }
+}
+
+fn waiting<'a>(places: &Places<'a>) -> Vec<Cell<'a>> {
+    let blocked = places.trace.pending.iter().filter(|pending| pending.blocked);
+    let cell = blocked.map(|pending| {
+        let place = places.find(pending.location, pending.stack);
+        let mut row = Row::new(place.map_or_else(|| Head::Note(words::NO_LINE.into()), Head::Line));
+        row.failure = Some(words::waiting(places, pending));
+        Cell { thread: pending.thread, rows: vec![row], interrupted: false }
+    });
+    cell.collect()
+}
+
+fn add_failure<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>, thread: u32, location: u32) {
+    let place = headline::place_of_failure(places, thread, location);
+    let nameless =
+        || places.trace.locations.get(location as usize).map(ToString::to_string).unwrap_or_default();
+    let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));
+    row.failure = Some(headline::title(&places.trace.end, places.trace.events.len()));
+    let last_cell = blocks.last_mut().and_then(as_cells).and_then(|cells| cells.last_mut());
+    let Some(cell) = last_cell.filter(|cell| cell.thread == thread) else {
+        blocks.push(Block::Cells(vec![Cell { thread, rows: vec![row], interrupted: false }]));
+        return;
+    };
+    match cell.rows.last_mut().filter(|last| last.head.is_same(&row.head)) {
+        Some(last) => last.failure = row.failure,
+        None => cell.rows.push(row),
+    }
+}

@@ -1,0 +1,114 @@
+//! A run cut at its switches.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
+
+/// What one thread did between two switches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    pub thread: u32,
+    /// The events, silent ones among them.
+    pub events: Range<usize>,
+    /// The thread could have gone on, but another was let run.
+    pub interrupted: bool,
+}
+
+/// The stretches of the run, in order.
+pub fn stretches(trace: &Trace) -> Vec<Stretch> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (i, event) in trace.events.iter().enumerate().filter(|(_, event)| !event.kind.is_silent()) {
+        match stretches.last_mut().filter(|last| last.thread == event.thread) {
+            Some(last) => last.events.end = i + 1,
+            None => stretches.push(Stretch { thread: event.thread, events: i..i + 1, interrupted: false }),
+        }
+    }
+    mark_interrupted(trace, &mut stretches);
+    stretches
+}
+
+/// An operation a thread stands before: its kind and object.
+type Next = (EventKind, u32);
+
+fn mark_interrupted(trace: &Trace, stretches: &mut [Stretch]) {
+    let next = next_operations(trace, stretches);
+    let mut state = State::default();
+    let all_but_last = stretches.len().saturating_sub(1);
+    for (stretch, next) in stretches.iter_mut().zip(next).take(all_but_last) {
+        let events = &trace.events[stretch.events.clone()];
+        events.iter().for_each(|event| state.apply(event));
+        let gave_way = events.last().is_some_and(|last| is_giving_way(last.kind));
+        stretch.interrupted =
+            !gave_way && next.is_some_and(|next| state.can_go_on(trace, stretch.thread, next));
+    }
+}
+
+/// What the thread of each stretch stood before when the stretch ended; `None` when it had ended.
+fn next_operations(trace: &Trace, stretches: &[Stretch]) -> Vec<Option<Next>> {
+    let pending = trace.pending.iter().map(|pending| (pending.thread, (pending.kind, pending.object)));
+    let mut ahead: HashMap<u32, Next> = pending.collect();
+    let mut next: Vec<Option<Next>> = Vec::with_capacity(stretches.len());
+    for stretch in stretches.iter().rev() {
+        let first = &trace.events[stretch.events.start];
+        next.push(ahead.insert(stretch.thread, (first.kind, first.object)));
+    }
+    next.reverse();
+    next
+}
+
+/// Operations by which a thread lets others run of its own accord.
+fn is_giving_way(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Yield | EventKind::Sleep)
+}
+
+/// Who holds what at a point of the run, as far as it decides whether a thread can go on.
+#[derive(Default)]
+struct State {
+    /// Object and thread, once for each time the thread took it.
+    locked: Vec<(u32, u32)>,
+    read_locked: Vec<(u32, u32)>,
+    ended: Vec<u32>,
+}
+
+impl State {
+    fn apply(&mut self, event: &Event) {
+        if event.outcome != Outcome::Done {
+            return;
+        }
+        let entry = (event.object, event.thread);
+        match event.kind {
+            EventKind::Lock => self.locked.push(entry),
+            EventKind::ReadLock => self.read_locked.push(entry),
+            EventKind::Unlock => remove(&mut self.locked, entry),
+            EventKind::ReadUnlock => remove(&mut self.read_locked, entry),
+            EventKind::End => self.ended.push(event.thread),
+            _ => {}
+        }
+    }
+
+    fn can_go_on(&self, trace: &Trace, thread: u32, (kind, object): Next) -> bool {
+        let others = |held: &[(u32, u32)]| held.iter().any(|&(what, who)| what == object && who != thread);
+        match kind {
+            EventKind::Lock => !others(&self.locked) && !others(&self.read_locked),
+            EventKind::ReadLock => !others(&self.locked),
+            EventKind::Join => match trace.objects.get(object as usize).map(|object| &object.name) {
+                Some(ObjectName::Thread(joined)) => self.ended.contains(joined),
+                _ => false,
+            },
+            // A wait began before, or one may begin here: nothing in the trace says that it would not have.
+            EventKind::Wake
+            | EventKind::FutexResume
+            | EventKind::BarrierLeave
+            | EventKind::SemWait
+            | EventKind::OnceEnter => false,
+            kind => !is_giving_way(kind),
+        }
+    }
+}
+
+fn remove(held: &mut Vec<(u32, u32)>, entry: (u32, u32)) {
+    if let Some(position) = held.iter().rposition(|&held| held == entry) {
+        held.swap_remove(position);
+    }
+}

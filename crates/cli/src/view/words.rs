@@ -1,0 +1,148 @@
+//! What events and waits are called.
+
+use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Pending};
+
+use super::place::Places;
+
+/// What is to be said of an event beyond its source line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// `reads accounts[0].amount`.
+    pub what: String,
+    /// `: 1300`, or nothing.
+    pub value: String,
+}
+
+impl From<&str> for Detail {
+    fn from(what: &str) -> Detail {
+        Detail { what: what.into(), value: String::new() }
+    }
+}
+
+/// Nothing where the source line says it all.
+pub fn detail(places: &Places<'_>, event: &Event) -> Option<Detail> {
+    if event.kind.is_access() {
+        return Some(access(places, event));
+    }
+    match event.outcome {
+        Outcome::Failed => return Some("busy".into()),
+        Outcome::TimedOut => return Some("timed out".into()),
+        Outcome::Error => return Some("returns an error".into()),
+        Outcome::Done => {}
+    }
+    let words = match event.kind {
+        EventKind::Wait | EventKind::FutexWait => "waits",
+        EventKind::Wake | EventKind::FutexResume => "is woken",
+        // The runtime records how many were woken.
+        EventKind::NotifyOne | EventKind::NotifyAll | EventKind::FutexWake if event.value == 0 => {
+            "wakes nobody"
+        }
+        EventKind::BarrierArrive => "arrives",
+        EventKind::BarrierLeave => "goes on",
+        _ => return None,
+    };
+    Some(words.into())
+}
+
+fn access(places: &Places<'_>, event: &Event) -> Detail {
+    let verb = match (event.kind, event.outcome) {
+        (EventKind::Read | EventKind::AtomicLoad, _) => "reads",
+        (EventKind::AtomicRmw, Outcome::Failed) => "exchanges nothing, finds",
+        _ => "writes",
+    };
+    let value = value(event.value, event.size);
+    match places.object(event.object) {
+        Some(object) => Detail { what: format!("{verb} {object}"), value: format!(": {value}") },
+        None => Detail { what: verb.into(), value: format!(" {value}") },
+    }
+}
+
+/// A value as its size suggests: numbers in decimal, what looks like an address in hexadecimal.
+pub fn value(value: u64, size: u32) -> String {
+    match size {
+        4 => (value as u32).cast_signed().to_string(),
+        1 | 2 => value.to_string(),
+        _ if u32::try_from(value).is_ok() => value.to_string(),
+        _ if value.cast_signed() >= i64::from(i32::MIN) && value.cast_signed() < 0 => {
+            value.cast_signed().to_string()
+        }
+        _ => format!("{value:#x}"),
+    }
+}
+
+/// An event that no source line is known for.
+pub fn nameless(places: &Places<'_>, event: &Event) -> String {
+    let location = places.trace.locations.get(event.location as usize);
+    let known = location.filter(|location| !location.frames.is_empty());
+    match (known, event.kind.is_access()) {
+        (Some(location), true) => location.to_string(),
+        (None, true) => "(no source line)".into(),
+        (Some(location), false) => format!("{} {location}", operation(places, event)),
+        (None, false) => operation(places, event),
+    }
+}
+
+fn operation(places: &Places<'_>, event: &Event) -> String {
+    match places.object(event.object) {
+        Some(object) => format!("{} {object}", event.kind),
+        None => event.kind.to_string(),
+    }
+}
+
+/// `waits to lock accounts[1].lock`.
+pub fn waiting(places: &Places<'_>, pending: &Pending) -> String {
+    let on = |verb: &str, nameless: &str| {
+        format!("waits {verb} {}", places.object(pending.object).unwrap_or(nameless))
+    };
+    match pending.kind {
+        EventKind::Lock => on("to lock", "a lock"),
+        EventKind::ReadLock => on("to read-lock", "a lock"),
+        EventKind::Wait | EventKind::Wake => on("to be woken on", "a condition"),
+        EventKind::Join => match joined(places, pending.object) {
+            Some(thread) => format!("waits for {} to end", places.thread(thread)),
+            None => "waits for a thread to end".into(),
+        },
+        EventKind::SemWait => on("for a post of", "a semaphore"),
+        EventKind::BarrierArrive | EventKind::BarrierLeave => on("for the others at", "a barrier"),
+        EventKind::FutexWait | EventKind::FutexResume => on("to be woken on", "a futex"),
+        EventKind::OnceEnter => on("for another thread to initialise", "what it needs"),
+        EventKind::Sleep => "sleeps".into(),
+        kind => on(&format!("to {kind}"), "").trim_end().into(),
+    }
+}
+
+/// The thread that a join is about.
+pub fn joined(places: &Places<'_>, object: u32) -> Option<u32> {
+    match places.trace.objects.get(object as usize)?.name {
+        ObjectName::Thread(thread) => Some(thread),
+        _ => None,
+    }
+}
+
+/// `, held by thread 0.2`; nothing where no holder is known or the words above say it.
+pub fn holders(places: &Places<'_>, pending: &Pending) -> String {
+    if pending.holders.is_empty() || pending.kind == EventKind::Join {
+        return String::new();
+    }
+    let name = |&holder: &u32| {
+        if holder == pending.thread { "itself".to_string() } else { places.thread(holder) }
+    };
+    let names: Vec<String> = pending.holders.iter().map(name).collect();
+    format!(", held by {}", names.join(" and "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::value;
+
+    #[test]
+    fn values_are_shown_as_what_they_likely_are() {
+        assert_eq!(value(1300, 4), "1300");
+        assert_eq!(value(0xffff_ffff, 4), "-1");
+        assert_eq!(value(255, 1), "255");
+        assert_eq!(value(0, 8), "0");
+        assert_eq!(value(0xffff_ffff, 8), "4294967295");
+        assert_eq!(value(0x7fff_f7a0_1000, 8), "0x7ffff7a01000");
+        assert_eq!(value(u64::MAX, 8), "-1");
+    }
+}

@@ -1,0 +1,297 @@
+//! Clips: between the addresses of one build and the names that outlive it.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use thiserror::Error;
+use threadbare_program::Program;
+use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipStep, ClipUntil};
+use threadbare_trace::{End, EventKind, Extent, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until};
+
+/// What was run, as the user gave it.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    pub target: String,
+    pub compiler_arguments: Vec<String>,
+    pub arguments: Vec<String>,
+}
+
+/// A clip lists at most this many events; what comes after is not compared.
+const MOST_EVENTS: usize = 20_000;
+/// Global memory is looked up in pieces of this size, which no variable straddles.
+const PIECE: u64 = 8;
+
+/// Writes down `plan`, which showed what `trace` ends in.
+pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> Clip {
+    let mut sites = Sites::new(program);
+    let steps = plan.steps.iter().map(|step| ClipStep {
+        thread: step.thread.clone(),
+        until: match step.until {
+            Until::End => ClipUntil::End,
+            Until::Before { kind, address, occurrence } => {
+                ClipUntil::Before { kind, site: sites.of(kind, address), occurrence }
+            }
+        },
+    });
+    let steps = steps.collect();
+    let tracked =
+        plan.tracked.extents().iter().flat_map(|extent| name(program, &mut sites, extent)).collect();
+    let events = events(trace, &mut sites);
+    let (finding, message) = match &trace.end {
+        End::Failed { kind, message, .. } => (kind.finding().to_owned(), message.clone()),
+        _ => (String::new(), String::new()),
+    };
+    Clip {
+        target: origin.target.clone(),
+        compiler_arguments: origin.compiler_arguments.clone(),
+        arguments: origin.arguments.clone(),
+        finding,
+        message,
+        seed: plan.seed,
+        max_events: plan.max_events,
+        sites: sites.list,
+        tracked,
+        steps,
+        events,
+    }
+}
+
+/// The places a clip refers to, as they come up.
+struct Sites<'p> {
+    program: &'p Program,
+    list: Vec<Site>,
+    index: HashMap<u64, u32>,
+}
+
+impl<'p> Sites<'p> {
+    fn new(program: &'p Program) -> Sites<'p> {
+        Sites { program, list: Vec::new(), index: HashMap::new() }
+    }
+
+    /// The place of an operation. The beginning and the end of a thread and of the process have none: there
+    /// is only one of each.
+    fn of(&mut self, kind: EventKind, pc: u64) -> Option<u32> {
+        let nowhere = matches!(kind, EventKind::Begin | EventKind::End | EventKind::Exit);
+        (!nowhere && pc != 0).then(|| self.at(pc))
+    }
+
+    fn at(&mut self, pc: u64) -> u32 {
+        let Sites { program, list, index } = self;
+        *index.entry(pc).or_insert_with(|| {
+            // A place without a name, in a stripped library say, is its address.
+            let nameless = || Site { function: format!("{pc:#x}"), ..Site::default() };
+            list.push(program.site(pc).unwrap_or_else(nameless));
+            list.len() as u32 - 1
+        })
+    }
+}
+
+/// The address of a site in this build.
+fn address(program: &Program, site: &Site) -> Option<u64> {
+    match site.function.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => program.find_site(site),
+    }
+}
+
+/// The names of tracked memory: one for each variable that an extent covers.
+fn name(program: &Program, sites: &mut Sites<'_>, extent: &Extent) -> Vec<ClipExtent> {
+    match extent {
+        Extent::Heap { site, start, len } => {
+            let calls = site.iter().filter(|&&pc| pc != 0).map(|&pc| sites.at(pc)).collect();
+            vec![ClipExtent::Heap { calls, start: *start, len: *len }]
+        }
+        Extent::Stack { thread, start, len } => {
+            vec![ClipExtent::Stack { thread: thread.clone(), start: *start, len: *len }]
+        }
+        Extent::Fixed { start, len } => name_fixed(program, *start, *len),
+    }
+}
+
+fn name_fixed(program: &Program, start: u64, len: u64) -> Vec<ClipExtent> {
+    let mut names: Vec<ClipExtent> = Vec::new();
+    let end = start + len;
+    let mut at = start;
+    while at < end {
+        let next = (at + 1).next_multiple_of(PIECE).min(end);
+        let piece = match program.global(at) {
+            Some(global) => {
+                ClipExtent::Global { symbol: global.symbol, offset: global.offset, len: next - at }
+            }
+            None => ClipExtent::Memory { start: at, len: next - at },
+        };
+        match (names.last_mut(), piece) {
+            (
+                Some(ClipExtent::Global { symbol, offset, len }),
+                ClipExtent::Global { symbol: other, offset: at, len: more },
+            ) if *symbol == other && *offset + *len == at => *len += more,
+            (Some(ClipExtent::Memory { start, len }), ClipExtent::Memory { start: at, len: more })
+                if *start + *len == at =>
+            {
+                *len += more;
+            }
+            (_, piece) => names.push(piece),
+        }
+        at = next;
+    }
+    names
+}
+
+fn events(trace: &Trace, sites: &mut Sites<'_>) -> Vec<ClipEvent> {
+    let event = |event: &threadbare_trace::Event| ClipEvent {
+        thread: trace.threads[event.thread as usize].clone(),
+        kind: event.kind,
+        site: sites.of(event.kind, trace.locations[event.location as usize].address),
+        object: trace.objects[event.object as usize].display.clone(),
+    };
+    trace.schedule_points().take(MOST_EVENTS).map(event).collect()
+}
+
+/// A place that a clip's steps need does not exist in this build.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{place} is not in the program any more")]
+pub struct Unresolved {
+    /// Which of the clip's steps, from 0.
+    pub step: usize,
+    pub place: Place,
+}
+
+/// The plan of a clip, for this build of the program.
+pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
+    let addresses: Vec<Option<u64>> = clip.sites.iter().map(|site| address(program, site)).collect();
+    let steps = clip.steps.iter().enumerate().map(|(number, step)| {
+        let until = match step.until {
+            ClipUntil::End => Until::End,
+            ClipUntil::Before { kind, site, occurrence } => {
+                let address = match site {
+                    None => 0,
+                    Some(site) => addresses[site as usize].ok_or_else(|| Unresolved {
+                        step: number,
+                        place: Place::of(&clip.sites[site as usize]),
+                    })?,
+                };
+                Until::Before { kind, address, occurrence }
+            }
+        };
+        Ok(Step { thread: step.thread.clone(), until })
+    });
+    let steps = steps.collect::<Result<_, _>>()?;
+    let tracked: Tracked =
+        clip.tracked.iter().filter_map(|extent| locate(program, &addresses, extent)).collect();
+    Ok(Plan {
+        steps,
+        strict: true,
+        policy: Policy::RunToBlock,
+        tracked,
+        max_events: clip.max_events,
+        seed: clip.seed,
+        ..Plan::default()
+    })
+}
+
+/// Where named memory lies in this build; `None` for what is gone, whose accesses are gone too.
+fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> Option<Extent> {
+    Some(match extent {
+        ClipExtent::Global { symbol, offset, len } => {
+            Extent::Fixed { start: program.symbol_address(symbol)? + offset, len: *len }
+        }
+        ClipExtent::Heap { calls, start, len } => {
+            let mut site = [0; 3];
+            for (slot, &call) in site.iter_mut().zip(calls) {
+                *slot = addresses[call as usize]?;
+            }
+            Extent::Heap { site, start: *start, len: *len }
+        }
+        ClipExtent::Stack { thread, start, len } => {
+            Extent::Stack { thread: thread.clone(), start: *start, len: *len }
+        }
+        ClipExtent::Memory { start, len } => Extent::Fixed { start: *start, len: *len },
+    })
+}
+
+/// A place in the source, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place(String);
+
+impl Place {
+    fn of(site: &Site) -> Place {
+        match (site.line, site.text.as_str()) {
+            (0, _) => Place(site.function.clone()),
+            (line, "") => Place(format!("{}:{line} in {}", site.file, site.function)),
+            (line, text) => Place(format!("`{text}` ({}:{line} in {})", site.file, site.function)),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One side of a divergence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub thread: ThreadId,
+    pub kind: EventKind,
+    pub object: String,
+    pub place: Option<Place>,
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "thread {}: {}", self.thread, self.kind)?;
+        if !self.object.is_empty() {
+            write!(f, " {}", self.object)?;
+        }
+        match &self.place {
+            Some(place) => write!(f, " at {place}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first event of a replay that is not what the clip says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Divergence {
+    /// Counted from 1.
+    pub event: usize,
+    /// `None` where the clip has no more events.
+    pub expected: Option<Seen>,
+    /// `None` where the run has no more events.
+    pub actual: Option<Seen>,
+}
+
+/// Compares a replay with its clip, event by event.
+pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergence> {
+    let mut sites = Sites::new(program);
+    let actual = events(trace, &mut sites);
+    let seen = |event: &ClipEvent, sites: &[Site]| Seen {
+        thread: event.thread.clone(),
+        kind: event.kind,
+        object: event.object.clone(),
+        place: event.site.map(|site| Place::of(&sites[site as usize])),
+    };
+    let same = |expected: &ClipEvent, actual: &ClipEvent| {
+        let site = |event: &ClipEvent, sites: &[Site]| event.site.map(|site| identity(&sites[site as usize]));
+        (&expected.thread, expected.kind, &expected.object) == (&actual.thread, actual.kind, &actual.object)
+            && site(expected, &clip.sites) == site(actual, &sites.list)
+    };
+    let number = (0..clip.events.len().max(actual.len())).find(
+        |&number| !matches!((clip.events.get(number), actual.get(number)), (Some(a), Some(b)) if same(a, b)),
+    )?;
+    Some(Divergence {
+        event: number + 1,
+        expected: clip.events.get(number).map(|event| seen(event, &clip.sites)),
+        actual: actual.get(number).map(|event| seen(event, &sites.list)),
+    })
+}
+
+/// What of a site is the same after lines have moved.
+fn identity(site: &Site) -> (String, String, String, u32) {
+    let text = match site.text.as_str() {
+        "" => format!("{}:{}", site.line, site.column),
+        text => text.split_whitespace().collect::<Vec<_>>().join(" "),
+    };
+    (site.function.clone(), site.callee.clone(), text, site.nth)
+}
