@@ -55,7 +55,7 @@ pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
 /// Compiles one file as it is written: without optimisation, every access in the source is one in the program.
 fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
     if !source.exists() {
-        return Err(Problem::new(format!("{} does not exist", source.display())));
+        return Err(Problem::new(format!("no such file: {}", source.display())));
     }
     let directory = tempfile::Builder::new()
         .prefix("threadbare-")

@@ -200,6 +200,10 @@ fn rust_hash(name: &str) -> Option<usize> {
 
 /// A linkage name as it is written in the source; one that is not mangled is left alone.
 pub(crate) fn demangle(name: &str) -> String {
+    // Without its prefix, `f` would be the mangled name of the type `float`.
+    if !name.starts_with("_Z") && !name.starts_with("_R") {
+        return name.to_owned();
+    }
     let is_rust = name.starts_with("_R") || rust_hash(name).is_some();
     let language = if is_rust { gimli::DW_LANG_Rust } else { gimli::DW_LANG_C_plus_plus };
     match addr2line::demangle(name, language) {
@@ -235,5 +239,6 @@ mod tests {
         assert_eq!(demangle("_ZN4bank7ACCOUNT17h0123456789abcdefE"), "bank::ACCOUNT");
         assert_eq!(demangle("_Z4textB5cxx11"), "text");
         assert_eq!(demangle("main"), "main");
+        assert_eq!(demangle("f"), "f");
     }
 }

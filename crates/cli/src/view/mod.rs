@@ -15,10 +15,9 @@
 //!                               │                          │  8 int seen = counter;
 //! ```
 //!
-//! Time runs downwards. [`stretch`] cuts the run at its switches, [`rows`] turns the events of each stretch
-//! into source lines, which [`place`] finds and [`words`] comments, [`setting`] writes them out and [`layout`]
-//! puts them in columns.
-//! [`headline`] explains the end. [`paint`] knows widths and colours.
+//! Time runs downwards. `stretch` cuts the run at its switches, `rows` turns the events of each stretch into
+//! source lines, which `place` finds and `words` comments, `setting` writes them out and `layout` puts them in
+//! columns. `headline` explains the end. `paint` knows widths and colours.
 
 mod headline;
 mod layout;

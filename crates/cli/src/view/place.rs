@@ -89,23 +89,24 @@ impl<'a> Places<'a> {
             .map(|frame| Place { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
     }
 
-    /// The function a thread was started with. What is known at its begin may be a library's start routine,
-    /// in which case it is the outermost function of the user's that the thread is seen in.
+    /// The function a thread was started with, as the user knows it: the outermost of theirs that the thread
+    /// is seen in. Only a thread that is seen nowhere goes by the routine it begins with, which may be a
+    /// library's.
     pub fn routine(&self, thread: u32) -> Option<&'a str> {
         if thread == 0 {
             return Some("main");
         }
-        let mut events = self.trace.events.iter().filter(|event| event.thread == thread);
-        let begin = events.clone().find(|event| event.kind == EventKind::Begin);
-        let at_begin = begin.and_then(|begin| self.find(begin.location, 0)).filter(Place::is_own);
-        let seen = || {
-            events.find_map(|event| self.outwards(event.location, event.stack).filter(Place::is_own).last())
+        let events = || self.trace.events.iter().filter(|event| event.thread == thread);
+        let outermost = |event: &Event| {
+            let place = self.outwards(event.location, event.stack).filter(Place::is_own).last()?;
+            Some(place.frame)
         };
-        let frame = at_begin
-            .or_else(seen)
-            .map(|place| place.frame)
-            .or_else(|| self.trace.locations.get(begin?.location as usize)?.frames.first());
-        frame.map(|frame| frame.function.as_str()).filter(|name| !name.is_empty())
+        let at_begin = || {
+            let begin = events().find(|event| event.kind == EventKind::Begin)?;
+            self.trace.locations.get(begin.location as usize)?.frames.first()
+        };
+        let seen = events().filter(|event| event.kind != EventKind::Begin).find_map(outermost);
+        seen.or_else(at_begin).map(|frame| frame.function.as_str()).filter(|name| !name.is_empty())
     }
 
     /// `thread 0.2`.

@@ -194,8 +194,8 @@ fn waiting<'a>(places: &Places<'a>) -> Vec<Cell<'a>> {
 
 fn add_failure<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>, thread: u32, location: u32) {
     let place = headline::place_of_failure(places, thread, location);
-    let nameless =
-        || places.trace.locations.get(location as usize).map(ToString::to_string).unwrap_or_default();
+    let location = places.trace.locations.get(location as usize).filter(|known| !known.frames.is_empty());
+    let nameless = || location.map_or_else(|| words::NO_LINE.into(), ToString::to_string);
     let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));
     row.failure = Some(headline::title(&places.trace.end, places.trace.events.len()));
     let last_cell = blocks.last_mut().and_then(as_cells).and_then(|cells| cells.last_mut());

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::paint::{Style, Text};
 use super::place::{Place, base_name};
 use super::rows::{Cell, Head, Row};
+use super::words::Detail;
 
 /// Sets the cells of one interleaving, in order.
 pub struct Setting<'a> {
@@ -82,9 +83,10 @@ impl<'a> Setting<'a> {
         }
     }
 
-    fn detail(&self, detail: &str, times: usize) -> Text {
+    fn detail(&self, detail: &Detail, times: usize) -> Text {
         let times = if times > 1 { &format!(" ({times} times)") } else { "" };
-        self.aside(Style::Dim, &format!("  {detail}{times}"))
+        let what = self.aside(Style::Dim, &format!("  {}", detail.what));
+        what.then_keep(Style::Dim, &format!("{}{times}", detail.value))
     }
 
     /// Below the source, or in its place, without a line number.

@@ -102,6 +102,8 @@ impl State {
             | EventKind::BarrierLeave
             | EventKind::SemWait
             | EventKind::OnceEnter => false,
+            // It has nothing left to do that anybody could miss.
+            EventKind::End | EventKind::Exit => false,
             kind => !is_giving_way(kind),
         }
     }

@@ -1,93 +1,12 @@
 //! Small runs, and exactly what a person sees of them.
 
+mod run;
+
 use threadbare_trace::{
-    End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
-    StackNode, ThreadId, Trace,
+    End, EventKind, FailureKind, Frame, Location, Object, ObjectName, Outcome, StackNode,
 };
 
-use super::View;
-
-const WIDTH: usize = 100;
-
-/// A run in the making. Location `n` is line `n` of `main.c`; objects are named as they come.
-struct Run {
-    trace: Trace,
-    source: Vec<(u32, &'static str)>,
-}
-
-impl Run {
-    fn new(children: u32, lines: u32, source: &[(u32, &'static str)]) -> Run {
-        let main = ThreadId::main();
-        let line = |line| Location { address: u64::from(line), frames: vec![frame("main.c", line)] };
-        let trace = Trace {
-            program: "main".into(),
-            arguments: Vec::new(),
-            threads: (0..=children).map(|i| if i == 0 { main.clone() } else { main.child(i) }).collect(),
-            objects: vec![Object::none()],
-            locations: std::iter::once(Location::default()).chain((1..=lines).map(line)).collect(),
-            stacks: vec![StackNode::default()],
-            events: Vec::new(),
-            pending: Vec::new(),
-            end: End::Finished,
-        };
-        Run { trace, source: source.to_vec() }
-    }
-
-    fn object(&mut self, display: &str) -> u32 {
-        let known = self.trace.objects.iter().position(|object| object.display == display);
-        let index = known.unwrap_or(self.trace.objects.len());
-        if known.is_none() {
-            let name = ObjectName::Global { symbol: display.into(), offset: 0 };
-            self.trace.objects.push(Object { name, display: display.into() });
-        }
-        index as u32
-    }
-
-    fn event(&mut self, thread: u32, kind: EventKind, line: u32, object: &str, value: u64) -> &mut Event {
-        let object = if object.is_empty() { 0 } else { self.object(object) };
-        self.trace.events.push(Event {
-            thread,
-            kind,
-            order: MemoryOrder::Relaxed,
-            outcome: Outcome::Done,
-            size: if kind.is_access() { 4 } else { 0 },
-            object,
-            location: line,
-            stack: 0,
-            value,
-        });
-        self.trace.events.last_mut().expect("just pushed")
-    }
-
-    fn blocked(&mut self, thread: u32, kind: EventKind, line: u32, object: u32, holders: &[u32]) {
-        let holders = holders.to_vec();
-        let pending = Pending { thread, kind, object, location: line, stack: 0, blocked: true, holders };
-        self.trace.pending.push(pending);
-    }
-
-    fn fail(&mut self, kind: FailureKind, message: &str, thread: u32, location: u32) {
-        self.trace.end = End::Failed { kind, message: message.into(), thread, location };
-    }
-
-    fn view(&self, width: usize, colour: bool) -> String {
-        let source = |file: &str, line: u32| {
-            let known = self.source.iter().find(|(number, _)| file == "/src/main.c" && *number == line);
-            known.map(|(_, text)| (*text).to_string())
-        };
-        View { trace: &self.trace, source: &source, width, colour }.to_string()
-    }
-
-    #[track_caller]
-    fn shows(&self, expected: &str) {
-        let shown = self.view(WIDTH, false);
-        assert!(shown == expected, "shown:\n{shown}\nexpected:\n{expected}");
-    }
-}
-
-fn frame(file: &str, line: u32) -> Frame {
-    let function = if line < 10 { "work" } else { "main" };
-    Frame { function: function.into(), file: format!("/src/{file}"), line, column: 1 }
-}
+use run::{Run, WIDTH, frame};
 
 const COUNTER: [(u32, &str); 5] = [
     (4, "int seen = counter;"),
@@ -120,7 +39,36 @@ fn lost_update() -> Run {
 
 #[test]
 fn a_lost_update_is_seen_across_the_columns() {
-    lost_update().shows("");
+    lost_update().shows(
+        "\
+assertion failed: counter == 2
+  in main at main.c:18, thread 0
+
+what happened, in main.c:
+
+thread 0                                 │ thread 0.1             │ thread 0.2
+main                                     │ work                   │ work
+─────────────────────────────────────────┼────────────────────────┼───────────────────────
+14 pthread_create(&a, NULL, work, NULL); │                        │
+                                         │    begins              │
+                                         │  4 int seen = counter; │
+                                         │      reads counter: 0  │
+                                         │    ⋯ interrupted       │
+                                         │                        │    begins
+                                         │                        │  4 int seen = counter;
+                                         │                        │      reads counter: 0
+                                         │                        │  5 counter = seen + 1;
+                                         │                        │      writes counter: 1
+                                         │                        │    ends
+                                         │  5 counter = seen + 1; │
+                                         │      writes counter: 1 │
+                                         │    ends                │
+17 pthread_join(b, NULL);                │                        │
+18 assert(counter == 2);                 │                        │
+     reads counter: 1                    │                        │
+   ✗ assertion failed: counter == 2      │                        │
+",
+    );
 }
 
 #[test]
@@ -151,13 +99,33 @@ fn a_deadlock_says_who_waits_for_whom() {
     run.blocked(1, Lock, 5, second, &[2]);
     run.blocked(2, Lock, 5, first, &[1]);
     run.fail(FailureKind::Deadlock, "", 0, 0);
-    run.shows("");
+    run.shows(
+        "\
+deadlock
+  thread 0 waits for thread 0.1 to end (main.c:17 in main)
+  thread 0.1 waits to lock accounts[1].lock (main.c:5 in work), held by thread 0.2
+  thread 0.2 waits to lock accounts[0].lock (main.c:5 in work), held by thread 0.1
+
+what happened, in main.c:
+
+thread 0                        │ thread 0.1                      │ thread 0.2
+main                            │ work                            │ work
+────────────────────────────────┼─────────────────────────────────┼─────────────────────────────────
+                                │    begins                       │
+                                │  4 lock(first);                 │
+                                │    ⋯ interrupted                │
+                                │                                 │    begins
+                                │                                 │  4 lock(first);
+17 pthread_join(a, NULL);       │  5 lock(second);                │  5 lock(second);
+   ✗ waits for thread 0.1 to e… │    ✗ waits to lock accounts[1]… │    ✗ waits to lock accounts[0].…
+",
+    );
 }
 
 #[test]
 fn many_threads_share_one_column() {
     use EventKind::{AtomicRmw, Begin, End, Read};
-    let mut run = Run::new(5, 20, &[(4, "if (!done)"), (5, "\tcompare_exchange(&done, 0, 1);")]);
+    let mut run = Run::new(5, 20, &[(4, "if (!done)"), (5, "compare_exchange(&done,\t0, 1);")]);
     for thread in 1..=4 {
         run.event(thread, Begin, 3, "", 0);
         run.event(thread, Read, 4, "done", 0);
@@ -169,7 +137,42 @@ fn many_threads_share_one_column() {
         event.outcome = if thread == 1 { Outcome::Done } else { Outcome::Failed };
     }
     run.fail(FailureKind::Signal(11), "address 0x0", 4, 5);
-    run.shows("");
+    run.shows(
+        "\
+SIGSEGV: address 0x0
+  in work at main.c:5, thread 0.4
+
+what happened, in main.c:
+
+threads: 0.1, 0.2, 0.3, 0.4 work
+
+0.1    begins
+     4 if (!done)
+         reads done: 0
+       ⋯ interrupted
+  0.2    begins
+       4 if (!done)
+           reads done: 0
+         ⋯ interrupted
+    0.3    begins
+         4 if (!done)
+             reads done: 0
+           ⋯ interrupted
+      0.4    begins
+           4 if (!done)
+               reads done: 0
+             ⋯ interrupted
+0.1  5 compare_exchange(&done, 0, 1);
+         writes done: 1
+  0.2  5 compare_exchange(&done, 0, 1);
+           exchanges nothing, finds done: 1
+    0.3  5 compare_exchange(&done, 0, 1);
+             exchanges nothing, finds done: 1
+      0.4  5 compare_exchange(&done, 0, 1);
+               exchanges nothing, finds done: 1
+             ✗ SIGSEGV: address 0x0
+",
+    );
 }
 
 #[test]
@@ -181,7 +184,33 @@ fn the_middle_of_a_long_stretch_is_left_out() {
         run.event(1, Write, line, "x", u64::from(line));
     }
     run.event(0, Write, 35, "x", 0xffff_ffff);
-    run.shows("");
+    run.shows(
+        "\
+finished without a failure
+
+what happened, in main.c:
+
+thread 0          │ thread 0.1
+main              │ work
+──────────────────┼───────────────────
+                  │    begins
+                  │  1 in work
+                  │      writes x: 1
+                  │  2 in work
+                  │      writes x: 2
+                  │    ⋮ 24 more lines
+                  │ 27 in main
+                  │      writes x: 27
+                  │ 28 in main
+                  │      writes x: 28
+                  │ 29 in main
+                  │      writes x: 29
+                  │ 30 in main
+                  │      writes x: 30
+35 in main        │
+     writes x: -1 │
+",
+    );
 }
 
 #[test]
@@ -197,8 +226,15 @@ fn a_livelock_names_the_lines_it_runs_around_in() {
     }
     run.fail(FailureKind::Livelock, "", 0, 0);
     let shown = run.view(WIDTH, false);
-    println!("{shown}");
-    let headline = "";
+    let headline = "\
+livelock
+  no thread got anywhere in the last 150 steps:
+  thread 0.1 runs around in
+    main.c:7  while (turn != me)
+    main.c:8  sched_yield();
+  thread 0.2 runs around in
+    main.c:7  while (turn != me)
+    main.c:8  sched_yield();";
     assert_eq!(shown.split("\n\n").next(), Some(headline));
     assert!(shown.contains("\n⋮ 183 switches left out\n"), "{shown}");
 }
@@ -217,7 +253,21 @@ fn library_frames_give_way_to_the_callers_line() {
     (event.stack, event.size) = (1, 8);
     run.event(0, EventKind::Failure, location, "", 0).stack = 1;
     run.fail(FailureKind::Signal(11), "address 0x0", 0, location);
-    run.shows("");
+    run.shows(
+        "\
+SIGSEGV: address 0x0
+  in main at main.c:12, thread 0
+
+what happened, in main.c:
+
+thread 0
+main
+─────────────────────────
+12 return length(name);
+     reads name: 0
+   ✗ SIGSEGV: address 0x0
+",
+    );
 }
 
 #[test]
@@ -227,7 +277,26 @@ fn files_are_named_where_they_change() {
     run.event(0, EventKind::Read, 12, "queue.size", 0);
     run.event(0, EventKind::Write, 21, "queue.size", 1);
     run.event(0, EventKind::Read, 13, "queue.size", 1);
-    run.shows("");
+    run.shows(
+        "\
+finished without a failure
+
+what happened:
+
+thread 0
+main
+──────────────────────────
+main.c:
+ 12 push(&queue);
+      reads queue.size: 0
+queue.h:
+120 in main
+      writes queue.size: 1
+main.c:
+ 13 pop(&queue);
+      reads queue.size: 1
+",
+    );
 }
 
 #[test]
@@ -239,7 +308,21 @@ fn a_trace_with_holes_is_still_shown() {
     run.trace.stacks.push(StackNode { parent: 1, location: 9 });
     run.trace.events[1].stack = 1;
     run.fail(FailureKind::ExitCode(3), "", 9, 9);
-    run.shows("");
+    run.shows(
+        "\
+exit code 3
+
+what happened:
+
+thread #7        │ thread #9
+─────────────────┼─────────────────
+lock             │
+(no source line) │
+  reads 1        │
+                 │ (no source line)
+                 │ ✗ exit code 3
+",
+    );
     for width in 0..40 {
         run.view(width, true);
         lost_update().view(width, false);

@@ -4,6 +4,9 @@ use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Pending};
 
 use super::place::Places;
 
+/// Stands where a source line should.
+pub const NO_LINE: &str = "(no source line)";
+
 /// What is to be said of an event beyond its source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
@@ -76,7 +79,7 @@ pub fn nameless(places: &Places<'_>, event: &Event) -> String {
     let known = location.filter(|location| !location.frames.is_empty());
     match (known, event.kind.is_access()) {
         (Some(location), true) => location.to_string(),
-        (None, true) => "(no source line)".into(),
+        (None, true) => NO_LINE.into(),
         (Some(location), false) => format!("{} {location}", operation(places, event)),
         (None, false) => operation(places, event),
     }

@@ -1,0 +1,7 @@
+//! What a user does: the real binary on real programs.
+
+mod clips;
+mod interrupt;
+mod messages;
+mod subjects;
+mod support;

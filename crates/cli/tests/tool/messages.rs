@@ -1,0 +1,68 @@
+//! What a user is told when something cannot be done.
+
+use std::path::Path;
+
+use crate::support::{compile, path, run, tool, write};
+
+/// Hunts and demands exit code 2 and these words on standard error.
+fn refuses(target: &Path, words: &[&str]) {
+    let (stdout, stderr, code) = run(&mut tool(&["hunt", path(target), "--out", "/nonexistent"]));
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "`{word}` is not in: {stderr}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there() {
+    refuses(Path::new("/nonexistent/program"), &["/nonexistent/program", "no such file", "help:"]);
+    refuses(Path::new("/nonexistent/program.c"), &["/nonexistent/program.c", "no such file"]);
+}
+
+#[test]
+fn a_program_without_instrumentation_is_told_how_to_build() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "plain.c", "int main(void) { return 0; }\n");
+    let program = directory.path().join("plain");
+    compile(&source, &program, &[]);
+    refuses(&program, &["was not built with -fsanitize=thread", "gcc -g -fsanitize=thread", "threadbare cc"]);
+    compile(&source, &program, &["-fsanitize=thread", "-static-libtsan"]);
+    refuses(&program, &["ThreadSanitizer's own runtime", "-static-libtsan"]);
+    refuses(&source.with_file_name("no-such.txt"), &["no such file"]);
+    let text = write(directory.path(), "text", "not a program\n");
+    refuses(&text, &["text"]);
+}
+
+#[test]
+fn a_program_that_starts_no_thread() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "alone.c", "int main(void) { return 0; }\n");
+    refuses(&source, &["ended without starting a thread", "go after `--`"]);
+}
+
+#[test]
+fn a_program_that_fails_before_its_first_thread() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let abort = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts(\"no input\"); fflush(0); abort(); }\n";
+    let source = write(directory.path(), "early.c", abort);
+    refuses(&source, &["failed before it started a thread", "aborted", "early.c:3", "no input"]);
+    let source = write(directory.path(), "code.c", "int main(void) { return 3; }\n");
+    refuses(&source, &["failed before it started a thread", "exit code 3"]);
+}
+
+#[test]
+fn a_source_that_does_not_compile_shows_the_compilers_words() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "broken.c", "int main(void) { return x; }\n");
+    refuses(&source, &["broken.c does not compile", "‘x’ undeclared"]);
+}
+
+#[test]
+fn wrong_options_are_refused_by_name() {
+    let (_, stderr, code) = run(&mut tool(&["hunt", "x.c", "--budget", "soon"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("`soon` is neither a time"), "{stderr}");
+    let (_, stderr, code) = run(&mut tool(&["trace", "show", "/etc/hostname"]));
+    assert_eq!(code, 2);
+    assert!(stderr.contains("/etc/hostname") && stderr.contains("threadbare record"), "{stderr}");
+}
