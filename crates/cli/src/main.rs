@@ -1,7 +1,7 @@
 //! `threadbare`, the command.
 //!
-//! Each subcommand is a module; what is printed for a person is made in [`view`], problems become
-//! [`problem::Problem`]s with advice on what to do next, and exit codes are constants of [`exit`].
+//! Each subcommand is a module; what is printed for a person is made in `view`, problems become
+//! `Problem`s with advice on what to do next, and exit codes are constants of `exit`.
 
 mod arguments;
 mod cc;

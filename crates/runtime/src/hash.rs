@@ -36,6 +36,7 @@ impl std::hash::Hasher for Mix {
 }
 
 /// A random sequence from a seed (SplitMix64).
+#[derive(Default)]
 pub struct Random(pub u64);
 
 impl Random {

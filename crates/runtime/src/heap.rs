@@ -252,7 +252,7 @@ extern "C" fn memalign_(align: usize, size: usize, pc: u64) -> *mut c_void {
 }
 
 extern "C" fn posix_memalign_(result: *mut *mut c_void, align: usize, size: usize, pc: u64) -> c_int {
-    if !align.is_power_of_two() || align % size_of::<*mut c_void>() != 0 {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
     }
     let block = memalign_(align, size, pc);

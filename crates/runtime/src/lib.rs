@@ -10,14 +10,14 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`hooks`], [`atomics`], [`annotations`] | what the compiler calls |
-//! | [`threads`], [`locks`], [`conditions`], [`waiting`], [`futex`], [`time`] | what the program calls to synchronise |
-//! | [`heap`], [`memory`], [`process`], [`chance`] | what else it calls that must be seen or fixed |
-//! | [`scheduler`], [`plan`], [`wait`] | who runs, and who cannot |
-//! | [`context`], [`calls`] | switching between threads; their call stacks |
-//! | [`shadow`], [`learn`] | which memory is tracked; which should be |
-//! | [`server`], [`log`] | the fork server; the file shared with the tool |
-//! | [`layout`], [`arena`], [`spans`] | the runtime's own memory |
+//! | `hooks`, `atomics`, `annotations` | what the compiler calls |
+//! | `threads`, `locks`, `conditions`, `waiting`, `futex`, `time` | what the program calls to synchronise |
+//! | `heap`, `memory`, `process`, `chance` | what else it calls that must be seen or fixed |
+//! | `scheduler`, `plan`, `wait` | who runs, and who cannot |
+//! | `context`, `calls` | switching between threads; their call stacks |
+//! | `shadow`, `learn` | which memory is tracked; which should be |
+//! | `server`, `log` | the fork server; the file shared with the tool |
+//! | `layout`, `arena`, `spans` | the runtime's own memory |
 //!
 //! It lives in somebody else's process, so it uses nothing the program might be in the middle of: its heap is
 //! its own, it takes no lock, and while active it calls libc only for what has no effect on the program.

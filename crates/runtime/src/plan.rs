@@ -39,12 +39,6 @@ const STREAK: u64 = 1000;
 /// A timed wait of a random schedule times out, though others could run, once in so many choices.
 const EARLY_TIMEOUT: u64 = 8;
 
-impl Default for Random {
-    fn default() -> Random {
-        Random(0)
-    }
-}
-
 impl Follower {
     pub fn new(plan: Plan) -> Follower {
         let seed = match plan.policy {

@@ -43,7 +43,7 @@ const PAGE: u64 = 64 << 10;
 const HEADER: u64 = size_of::<Block>() as u64;
 const SPAN_HEADER: u64 = size_of::<Span>() as u64;
 const CLASSES: usize = 160;
-const _: () = assert!(HEADER % 16 == 0 && SPAN_HEADER % 16 == 0);
+const _: () = assert!(HEADER.is_multiple_of(16) && SPAN_HEADER.is_multiple_of(16));
 
 /// The class of a block that takes `bytes` with its header, and the bytes such a class has: four classes to
 /// each doubling, from 48 bytes up. Blocks of a page or more are whole pages.

@@ -177,11 +177,13 @@ pub fn steps_of(
     let mut open: Vec<Option<usize>> = vec![None; threads];
     let mut seen: HashMap<(u32, EventKind, u64), u32> = HashMap::new();
     let mut running: Option<u32> = None;
+    let mut count = 0;
     for (number, (thread, kind, address)) in points.enumerate() {
         if let Some(previous) = running.filter(|&previous| previous != thread && number < forced) {
             open[previous as usize] = Some(steps.len());
             steps.push((previous, Until::End));
         }
+        count = number + 1;
         if number < forced {
             running = Some(thread);
         }
@@ -191,7 +193,7 @@ pub fn steps_of(
             steps[step].1 = Until::Before { kind, address, occurrence: *occurrence };
         }
     }
-    if let Some(last) = running.filter(|_| seen.values().sum::<u32>() as usize <= forced) {
+    if let Some(last) = running.filter(|_| count <= forced) {
         open[last as usize] = Some(steps.len());
         steps.push((last, Until::End));
     }

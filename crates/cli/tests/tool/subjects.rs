@@ -50,7 +50,7 @@ fn every_bug_is_found_and_nothing_on_the_fixed_programs() {
         assert_eq!(summary["type"], "summary");
         assert_eq!(summary["findings"], findings.len());
 
-        let (stdout, stderr, code) = run(&mut tool(&arguments).arg("--cc-arg=-DFIXED"));
+        let (stdout, stderr, code) = run(tool(&arguments).arg("--cc-arg=-DFIXED"));
         assert_eq!(code, 0, "{} fixed: {stdout}{stderr}", source.display());
         assert_eq!(json(&stdout).len(), 1, "{stdout}");
     }
