@@ -34,7 +34,7 @@ fn cache() -> PathBuf {
     // SAFETY: asks for a number.
     let fallback = || std::env::temp_dir().join(format!("threadbare-{}", unsafe { libc::getuid() }));
     match base {
-        Some(base) if base.is_absolute() && !base.to_string_lossy().contains([':', ';']) => {
+        Some(base) if base.is_absolute() && !base.to_string_lossy().contains([':', ';', ' ']) => {
             base.join("threadbare")
         }
         _ => fallback(),

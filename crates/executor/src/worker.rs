@@ -1,6 +1,6 @@
 //! One fork server, and the runs it makes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -329,7 +329,10 @@ fn command(
     command
         .args(&target.arguments)
         .env(wire::ENVIRONMENT, wire::VERSION.to_string())
-        .env("LD_LIBRARY_PATH", library_path(directory))
+        .env("LD_LIBRARY_PATH", before(directory.as_os_str(), "LD_LIBRARY_PATH"))
+        // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.
+        .env("LD_PRELOAD", before(directory.join("libtsan.so.2").as_os_str(), "LD_PRELOAD"))
+        .env(wire::PRELOAD, std::env::var_os("LD_PRELOAD").unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(appending()?)
         .stderr(appending()?)
@@ -352,12 +355,12 @@ fn command(
     Ok(command)
 }
 
-/// The library's directory before whatever the user has there.
-fn library_path(directory: &Path) -> OsString {
-    let mut path = directory.as_os_str().to_owned();
-    if let Some(users) = std::env::var_os("LD_LIBRARY_PATH").filter(|users| !users.is_empty()) {
-        path.push(":");
-        path.push(users);
+/// `ours` before whatever the user has in this list.
+fn before(ours: &OsStr, variable: &str) -> OsString {
+    let mut list = ours.to_owned();
+    if let Some(users) = std::env::var_os(variable).filter(|users| !users.is_empty()) {
+        list.push(":");
+        list.push(users);
     }
-    path
+    list
 }

@@ -77,13 +77,23 @@ static INITIALISE: extern "C" fn(c_int, *const *const c_char, *const *const c_ch
 /// Runs when the library is loaded, before the constructors of whatever depends on it.
 extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     const NAME: &CStr = c"THREADBARE_RUN";
+    const PRELOAD: &CStr = c"THREADBARE_PRELOAD";
     debug_assert_eq!(NAME.to_bytes(), wire::ENVIRONMENT.as_bytes());
-    // SAFETY: the environment is not changed by anybody else this early.
+    debug_assert_eq!(PRELOAD.to_bytes(), wire::PRELOAD.as_bytes());
+    // SAFETY: the environment is not changed by anybody else this early. What was set for this library alone
+    // is taken back, for the program and for its children.
     unsafe {
         if libc::getenv(NAME.as_ptr()).is_null() {
             return;
         }
         libc::unsetenv(NAME.as_ptr());
+        let users = libc::getenv(PRELOAD.as_ptr());
+        if users.is_null() || *users == 0 {
+            libc::unsetenv(c"LD_PRELOAD".as_ptr());
+        } else {
+            libc::setenv(c"LD_PRELOAD".as_ptr(), users, 1);
+        }
+        libc::unsetenv(PRELOAD.as_ptr());
     }
     let problem = match log::open() {
         Err(problem) => problem,

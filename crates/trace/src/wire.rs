@@ -18,6 +18,8 @@ use crate::{EventKind, Extent, MemoryOrder, Outcome, Plan, Policy, Step, ThreadI
 pub const VERSION: u32 = 1;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
+/// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
+pub const PRELOAD: &str = "THREADBARE_PRELOAD";
 /// Where a tested program finds the shared file and the socket to the tool.
 pub const MEMORY_FD: i32 = 198;
 pub const SOCKET_FD: i32 = 199;
