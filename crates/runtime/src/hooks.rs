@@ -187,6 +187,10 @@ extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
         learn::access(address, size, access & WRITE != 0);
     }
     if !shadow::is_tracked(address, size) {
+        match access & WRITE {
+            0 => learn::read(pc, address, size),
+            _ => learn::moves_on(),
+        }
         return;
     }
     if access & READ != 0 {

@@ -13,7 +13,7 @@ use threadbare_trace::wire::{self, LEARNT_BYTES, LEARNT_OFFSET};
 use crate::carrier::Carrier;
 use crate::hash::Hasher;
 use crate::layout::WIRE;
-use crate::{heap, log, scheduler};
+use crate::{heap, log, scheduler, shadow};
 
 /// What is known of eight bytes.
 #[derive(Clone, Copy, Default)]
@@ -26,9 +26,24 @@ struct Granule {
     reported: u8,
 }
 
+/// What the running thread has read since its last schedule point, as far as it may be a loop that waits for
+/// another thread: such a loop reads the same few places over and over and finds the same there.
+#[derive(Default)]
+struct Spin {
+    /// Return address, address, size and value.
+    reads: Vec<(u64, u64, u64, u64)>,
+    repeats: u32,
+}
+
+/// A loop that reads no more than so many places may be waiting.
+const SPIN_READS: usize = 8;
+/// It is, when that has gone on for so many reads.
+const SPIN_REPEATS: u32 = 20_000;
+
 #[derive(Default)]
 struct Learner {
     granules: HashMap<u64, Granule, Hasher>,
+    spin: Spin,
     reported: u64,
     words: u64,
 }
@@ -72,6 +87,40 @@ pub fn access(address: u64, size: u64, write: bool) {
             report(at & !7, new);
         }
         at = upto;
+    }
+}
+
+/// The running thread reads memory that is not tracked. If it does nothing else any more, it waits for
+/// somebody to write there: that memory is tracked from now on, which lets others run.
+pub fn read(pc: u64, address: u64, size: u64) {
+    let Some(learner) = LEARNER.get().as_mut() else { return };
+    // SAFETY: the program reads the same bytes next.
+    let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
+    let spin = &mut learner.spin;
+    let read = (pc, address, size, value);
+    if !spin.reads.contains(&read) {
+        if spin.reads.len() == SPIN_READS {
+            spin.reads.clear();
+        }
+        spin.reads.push(read);
+        spin.repeats = 0;
+        return;
+    }
+    spin.repeats += 1;
+    if spin.repeats < SPIN_REPEATS {
+        return;
+    }
+    for (_, address, size, _) in std::mem::take(&mut spin.reads) {
+        append(&name(address, size));
+        shadow::set(address, size, true);
+    }
+    spin.repeats = 0;
+}
+
+/// The running thread does something that is not part of a loop that waits.
+pub fn moves_on() {
+    if let Some(learner) = LEARNER.get().as_mut() {
+        learner.spin.reads.clear();
     }
 }
 

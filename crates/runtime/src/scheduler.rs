@@ -20,7 +20,7 @@ use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::wait::{self, Wait};
-use crate::{calls, log, system};
+use crate::{calls, learn, log, system};
 
 /// A logical thread.
 pub struct Thread {
@@ -137,6 +137,7 @@ impl Thread {
 pub fn point(operation: Operation) -> bool {
     let sched = get();
     log::close_write();
+    learn::moves_on();
     let me = sched.current;
     announce(me, &operation);
     let thread = &mut sched.threads[me];

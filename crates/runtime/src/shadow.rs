@@ -24,10 +24,22 @@ pub fn is_tracked(address: u64, len: u64) -> bool {
 
 /// Tracks `len` bytes at `address`, or no longer.
 pub fn set(address: u64, len: u64, tracked: bool) {
-    for at in address..address + len {
+    let end = address + len;
+    let whole = address.next_multiple_of(8)..end & !7;
+    let bit = |at: u64| {
         // SAFETY: as above; extents come from addresses that the program accessed.
         let byte = unsafe { &mut *((SHADOW + (at >> 3)) as *mut u8) };
         let bit = 1 << (at & 7);
         *byte = if tracked { *byte | bit } else { *byte & !bit };
+    };
+    if whole.is_empty() {
+        return (address..end).for_each(bit);
     }
+    (address..whole.start).for_each(bit);
+    // SAFETY: the shadow bytes that stand for these and no other bytes.
+    unsafe {
+        let first = (SHADOW + (whole.start >> 3)) as *mut u8;
+        first.write_bytes(if tracked { 0xff } else { 0 }, ((whole.end - whole.start) >> 3) as usize);
+    }
+    (whole.end..end).for_each(bit);
 }
