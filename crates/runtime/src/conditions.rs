@@ -63,7 +63,7 @@ fn wait_until(condition: u64, mutex: u64, deadline: Option<u64>, pc: u64) -> c_i
     if timed_out { libc::ETIMEDOUT } else { 0 }
 }
 
-extern "C" fn wait(condition: Condition, mutex: MutexPointer, pc: u64) -> c_int {
+pub extern "C" fn wait(condition: Condition, mutex: MutexPointer, pc: u64) -> c_int {
     if !active() {
         return real!(pthread_cond_wait @ c"GLIBC_2.3.2" (
             condition => Condition, mutex => MutexPointer
@@ -72,7 +72,7 @@ extern "C" fn wait(condition: Condition, mutex: MutexPointer, pc: u64) -> c_int 
     wait_until(condition as u64, mutex as u64, None, pc)
 }
 
-extern "C" fn timed_wait(condition: Condition, mutex: MutexPointer, until: Until, pc: u64) -> c_int {
+pub extern "C" fn timed_wait(condition: Condition, mutex: MutexPointer, until: Until, pc: u64) -> c_int {
     if !active() {
         return real!(pthread_cond_timedwait @ c"GLIBC_2.3.2" (
             condition => Condition, mutex => MutexPointer, until => Until
@@ -104,14 +104,14 @@ fn notify(condition: u64, kind: EventKind, most: u64, pc: u64) -> c_int {
     0
 }
 
-extern "C" fn signal(condition: Condition, pc: u64) -> c_int {
+pub extern "C" fn signal(condition: Condition, pc: u64) -> c_int {
     if !active() {
         return real!(pthread_cond_signal @ c"GLIBC_2.3.2" (condition => Condition) -> c_int);
     }
     notify(condition as u64, EventKind::NotifyOne, 1, pc)
 }
 
-extern "C" fn broadcast(condition: Condition, pc: u64) -> c_int {
+pub extern "C" fn broadcast(condition: Condition, pc: u64) -> c_int {
     if !active() {
         return real!(pthread_cond_broadcast @ c"GLIBC_2.3.2" (condition => Condition) -> c_int);
     }

@@ -11,7 +11,7 @@
 //! | module | does |
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
-//! | `threads`, `locks`, `conditions`, `waiting`, `futex`, `time` | what the program calls to synchronise |
+//! | `threads`, `locks`, `conditions`, `waiting`, `c11`, `futex`, `time` | what the program calls to synchronise |
 //! | `heap`, `memory`, `process`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait` | who runs, and who cannot |
 //! | `context`, `calls` | switching between threads; their call stacks |
@@ -27,6 +27,7 @@ mod annotations;
 mod arena;
 mod atomics;
 mod bits;
+mod c11;
 mod calls;
 mod carrier;
 mod chance;

@@ -115,21 +115,21 @@ pub fn release(address: u64) {
     scheduler::get().released(address);
 }
 
-extern "C" fn mutex_lock(mutex: MutexPointer, pc: u64) -> c_int {
+pub extern "C" fn mutex_lock(mutex: MutexPointer, pc: u64) -> c_int {
     if is_left_alone(pc) {
         return real!(pthread_mutex_lock(mutex => MutexPointer) -> c_int);
     }
     lock(mutex as u64, Patience::Endless, pc)
 }
 
-extern "C" fn mutex_try_lock(mutex: MutexPointer, pc: u64) -> c_int {
+pub extern "C" fn mutex_try_lock(mutex: MutexPointer, pc: u64) -> c_int {
     if is_left_alone(pc) {
         return real!(pthread_mutex_trylock(mutex => MutexPointer) -> c_int);
     }
     lock(mutex as u64, Patience::None, pc)
 }
 
-extern "C" fn mutex_timed_lock(mutex: MutexPointer, until: Until, pc: u64) -> c_int {
+pub extern "C" fn mutex_timed_lock(mutex: MutexPointer, until: Until, pc: u64) -> c_int {
     if is_left_alone(pc) {
         return real!(pthread_mutex_timedlock(mutex => MutexPointer, until => Until) -> c_int);
     }
@@ -143,7 +143,7 @@ extern "C" fn mutex_clock_lock(mutex: MutexPointer, clock: Clock, until: Until, 
     lock(mutex as u64, Patience::Until(time::deadline(until)), pc)
 }
 
-extern "C" fn mutex_unlock(mutex: MutexPointer, pc: u64) -> c_int {
+pub extern "C" fn mutex_unlock(mutex: MutexPointer, pc: u64) -> c_int {
     if is_left_alone(pc) {
         return real!(pthread_mutex_unlock(mutex => MutexPointer) -> c_int);
     }

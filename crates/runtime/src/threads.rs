@@ -42,7 +42,7 @@ intercept! {
     pthread_exit/1 => exit_thread;
 }
 
-extern "C" fn create(
+pub extern "C" fn create(
     handle: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     routine: Routine,
@@ -249,7 +249,7 @@ fn join_until(
     0
 }
 
-extern "C" fn join(handle: libc::pthread_t, result: *mut *mut c_void, pc: u64) -> c_int {
+pub extern "C" fn join(handle: libc::pthread_t, result: *mut *mut c_void, pc: u64) -> c_int {
     if !active() {
         return real!(pthread_join(handle => libc::pthread_t, result => *mut *mut c_void) -> c_int);
     }
@@ -293,7 +293,7 @@ extern "C" fn clock_join(
     join_until(handle, result, time::deadline(until), false, pc)
 }
 
-extern "C" fn detach(handle: libc::pthread_t, pc: u64) -> c_int {
+pub extern "C" fn detach(handle: libc::pthread_t, pc: u64) -> c_int {
     if !active() {
         return real!(pthread_detach(handle => libc::pthread_t) -> c_int);
     }
@@ -320,7 +320,7 @@ unsafe extern "C" {
     fn _Unwind_GetCFA(context: *mut c_void) -> usize;
 }
 
-extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
+pub extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
     if !active() {
         real!(pthread_exit(result => *mut c_void));
         unreachable!("pthread_exit returned")
@@ -374,7 +374,7 @@ static KEYS: Carrier<Vec<(libc::pthread_key_t, unsafe extern "C" fn(*mut c_void)
     Carrier::new(Vec::new());
 
 #[unsafe(no_mangle)]
-extern "C" fn pthread_key_create(
+pub extern "C" fn pthread_key_create(
     key: *mut libc::pthread_key_t,
     destructor: Option<unsafe extern "C" fn(*mut c_void)>,
 ) -> c_int {
@@ -389,7 +389,7 @@ extern "C" fn pthread_key_create(
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn pthread_key_delete(key: libc::pthread_key_t) -> c_int {
+pub extern "C" fn pthread_key_delete(key: libc::pthread_key_t) -> c_int {
     if active() {
         KEYS.get().retain(|&(other, _)| other != key);
     }

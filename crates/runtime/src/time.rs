@@ -160,7 +160,7 @@ extern "C" fn usleep_(microseconds: c_uint, pc: u64) -> c_int {
     0
 }
 
-extern "C" fn nanosleep_(duration: Time, rest: TimeOut, pc: u64) -> c_int {
+pub extern "C" fn nanosleep_(duration: Time, rest: TimeOut, pc: u64) -> c_int {
     if !active() {
         return real!(nanosleep(duration => Time, rest => TimeOut) -> c_int);
     }

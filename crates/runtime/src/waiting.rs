@@ -120,7 +120,7 @@ extern "C" fn barrier_wait(barrier: Barrier, pc: u64) -> c_int {
 /// call of it is made from here.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
-unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" fn()) -> c_int {
+pub unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" fn()) -> c_int {
     naked_asm!(
         ".cfi_startproc",
         "mov rdx, [rsp]",
