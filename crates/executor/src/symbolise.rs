@@ -1,9 +1,10 @@
 //! From addresses to names: a run becomes a trace.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
-use threadbare_trace::wire::{Record, StackSpan};
+use threadbare_trace::wire::{Origin, Record, StackSpan};
 use threadbare_trace::{
     End, Event, EventKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode, ThreadId,
     Trace,
@@ -67,6 +68,10 @@ pub fn trace(run: &Run<'_>) -> Trace {
     let end = match run.ended().clone() {
         Ended::Finished => End::Finished,
         Ended::Failed { kind, message, thread, pc } => {
+            let control = memory.control();
+            let allocated = tables.origin("allocated", &control.allocated);
+            let freed = tables.origin("freed", &control.freed);
+            let message = [Some(message), allocated, freed].into_iter().flatten().collect::<Vec<_>>().join("; ");
             End::Failed { kind, message, thread, location: tables.location(pc) }
         }
         Ended::EventBound => End::EventBound,
@@ -116,6 +121,21 @@ impl<'p> Tables<'p> {
         self.locations.push(self.program.location(pc));
         self.location_of.insert(pc, index);
         index
+    }
+
+    /// Who did something to a heap block, by the names of the functions on the stack.
+    fn origin(&mut self, verb: &str, origin: &Origin) -> Option<String> {
+        let thread = origin.thread.load(Ordering::Relaxed).checked_sub(1)?;
+        let mut calls = vec![self.location(origin.pc.load(Ordering::Relaxed))];
+        let mut stack = self.stacks[origin.stack.load(Ordering::Relaxed) as usize];
+        while stack.location != 0 {
+            calls.push(stack.location);
+            stack = self.stacks[stack.parent as usize];
+        }
+        let frames = calls.iter().flat_map(|&call| &self.locations[call as usize].frames);
+        let users = frames.filter(|frame| frame.line != 0).map(|frame| frame.function.as_str());
+        let names = users.collect::<Vec<_>>().join(", called from ");
+        Some(format!("{verb} by thread {} in {names}", self.threads[thread as usize]))
     }
 
     /// The event of a record; `None` for one that does not decode, which only a crash can leave.

@@ -12,7 +12,7 @@ use crate::entry::intercept;
 use crate::hooks::{LEARN, WATCH};
 use crate::log::Entry;
 use crate::scheduler::{Operation, point};
-use crate::{active, learn};
+use crate::{active, heap, learn};
 
 /// Comes before the operation.
 fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
@@ -20,6 +20,7 @@ fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
         learn::access(address, size, kind != EventKind::AtomicLoad);
     }
     point(Operation::new(kind, pc, address));
+    heap::check(address, size, kind.name(), pc);
 }
 
 /// Comes after the operation.

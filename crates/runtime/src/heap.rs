@@ -3,11 +3,16 @@
 //! Addresses are a function of the requests alone (see [`spans`](crate::spans)). Each allocation is an event
 //! with its call stack, which is how heap memory gets its name; blocks of a site that the plan tracks are
 //! marked in the shadow as they come.
+//!
+//! So is all memory that is not part of a live block: around blocks, and in freed ones, which are kept for a
+//! while before they are used again. An access that the shadow sends to the slow path is [checked](check)
+//! there, which makes a use after free and an access past the end failures when they happen.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::Ending;
+use threadbare_trace::wire::{Ending, Origin};
 use threadbare_trace::{EventKind, Extent};
 
 use crate::carrier::Carrier;
@@ -17,8 +22,8 @@ use crate::layout::{self, HEAP, HEAP_BYTES, HEAP_PAGES};
 use crate::log::Entry;
 use crate::real::real;
 use crate::scheduler::{self, finish};
-use crate::spans::{Block, Spans};
-use crate::{active, arena, calls, learn, shadow};
+use crate::spans::{Block, By, HEADER, Spans};
+use crate::{active, arena, calls, learn, log, shadow};
 
 unsafe extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -29,6 +34,11 @@ unsafe extern "C" {
 }
 
 static SPANS: Carrier<Spans> = Carrier::new(Spans::new(HEAP, HEAP_BYTES, HEAP_PAGES));
+
+/// Freed blocks that are not used again yet, oldest first, and their bytes.
+static QUARANTINE: Carrier<(VecDeque<u64>, u64)> = Carrier::new((VecDeque::new(), 0));
+const QUARANTINE_BLOCKS: usize = 4096;
+const QUARANTINE_BYTES: u64 = 64 << 20;
 
 /// Extents, as (start, length) in a block, by allocation site.
 type BySite = HashMap<[u64; 3], Vec<(u64, u64)>, Hasher>;
@@ -74,8 +84,8 @@ pub fn track(extents: &[Extent]) {
 }
 
 fn site_of(block: &Block) -> [u64; 3] {
-    let [first, second] = calls::innermost(block.stack);
-    [block.pc, first, second]
+    let [first, second] = calls::innermost(block.allocated.stack);
+    [block.allocated.pc, first, second]
 }
 
 fn mark(block: &mut Block) {
@@ -83,7 +93,6 @@ fn mark(block: &mut Block) {
     for &(start, len) in by_site.get(&site_of(block)).into_iter().flatten() {
         if start < block.size {
             shadow::set(block.start + start, len.min(block.size - start), true);
-            block.tracked = true;
         }
     }
 }
@@ -105,16 +114,14 @@ fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
         unsafe { *libc::__errno_location() = libc::ENOMEM };
         return std::ptr::null_mut();
     };
-    block.pc = pc;
-    block.stack = calls::current();
-    let sched = scheduler::get();
-    block.thread = sched.current as u16;
+    block.allocated = by(pc);
+    fence(block, fresh);
     let start = block.start;
     if zero && !fresh {
         // SAFETY: the block has this many bytes.
         unsafe { (start as *mut u8).write_bytes(0, size as usize) };
     }
-    if sched.running {
+    if scheduler::get().running {
         learn::forget(start, size);
         mark(block);
         Entry::new(EventKind::Allocate, pc, start).size(size).value(size).write();
@@ -122,35 +129,114 @@ fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
     start as *mut c_void
 }
 
+/// The running thread, here.
+fn by(pc: u64) -> By {
+    By { pc, stack: calls::current(), thread: scheduler::get().current as u32 }
+}
+
+/// Marks what is around a new block, and not the block itself.
+fn fence(block: &Block, fresh: bool) {
+    let extent = SPANS.get().extent(block);
+    let end = block.start + block.size;
+    shadow::set(extent.start, block.start - extent.start, true);
+    if !fresh {
+        shadow::set(block.start, block.size, false);
+    }
+    // The header of the next block too, which may not have been handed out yet.
+    shadow::set(end, extent.end + HEADER - end, true);
+}
+
 fn release(address: u64, pc: u64) {
     if arena::contains(address) {
         return arena::free(address);
     }
-    let Some(block) = SPANS.get().block_at(address) else {
+    let spans = SPANS.get();
+    if !spans.contains(address) {
         // From before the runtime was active, or none of ours.
         // SAFETY: libc knows its own blocks.
         return unsafe { __libc_free(address as *mut c_void) };
-    };
-    if !block.live || block.start != address {
-        finish(Ending::Abort, 0, pc, "free of memory that is not an allocated block");
     }
-    if block.tracked {
-        shadow::set(block.start, block.size, false);
-    }
+    let block = live_block(address, "freed", pc);
     Entry::new(EventKind::Free, pc, address).value(block.size).write();
-    SPANS.get().release(block);
+    block.live = false;
+    block.freed = by(pc);
+    shadow::set(block.start, block.size, true);
+    let (queue, bytes) = QUARANTINE.get();
+    *bytes += block.size;
+    queue.push_back(address);
+    while queue.len() > QUARANTINE_BLOCKS || *bytes > QUARANTINE_BYTES {
+        let Some(oldest) = queue.pop_front().and_then(|start| spans.block_at(start)) else { break };
+        *bytes -= oldest.size;
+        spans.release(oldest);
+    }
+}
+
+/// The live block that begins at `address`; anything else is a failure of the program.
+fn live_block(address: u64, verb: &str, pc: u64) -> &'static mut Block {
+    match SPANS.get().block_at(address) {
+        Some(block) if block.start == address && block.live => block,
+        Some(block) if block.start == address => {
+            accuse(block);
+            let message = format!("a block of {} bytes is {verb} again", block.size);
+            finish(Ending::DoubleFree, 0, pc, &message)
+        }
+        _ => finish(Ending::InvalidFree, 0, pc, &format!("what is {verb} is not the start of a block")),
+    }
+}
+
+/// Leaves word of who allocated and who freed the block.
+fn accuse(block: &Block) {
+    let write = |origin: &Origin, by: By| {
+        origin.pc.store(by.pc, Ordering::Relaxed);
+        origin.stack.store(by.stack, Ordering::Relaxed);
+        origin.thread.store(by.thread + 1, Ordering::Relaxed);
+    };
+    write(&log::control().allocated, block.allocated);
+    if !block.live {
+        write(&log::control().freed, block.freed);
+    }
+}
+
+/// The program is about to access these bytes: they must lie in a live block, if they lie in the heap at all.
+pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
+    if !SPANS.get().contains(address) {
+        return;
+    }
+    let Some(block) = SPANS.get().block_at(address) else { return };
+    // An access just before a block, or between two, is blamed on the block it follows.
+    let block = if address < block.start && !block.live {
+        SPANS.get().block_at(std::ptr::from_ref(block) as u64 - 1).filter(|before| before.live).unwrap_or(block)
+    } else {
+        block
+    };
+    let end = block.start + block.size;
+    if block.live && address >= block.start && address + size <= end {
+        return;
+    }
+    accuse(block);
+    let whole = block.size;
+    if block.live || address < block.start || address >= end {
+        let (distance, side) = match address.checked_sub(end) {
+            Some(past) => (past, "after the end"),
+            None if address >= block.start => (address + size - end, "too many at the end"),
+            None => (block.start - address, "before the start"),
+        };
+        let message = format!("{verb} of {size} bytes, {distance} bytes {side} of a block of {whole} bytes");
+        finish(Ending::HeapOverflow, 0, pc, &message);
+    }
+    let offset = address - block.start;
+    let message = format!("{verb} of {size} bytes, {offset} bytes into a freed block of {whole} bytes");
+    finish(Ending::UseAfterFree, 0, pc, &message)
 }
 
 fn resize(address: u64, size: u64, pc: u64) -> *mut c_void {
     let old = if arena::contains(address) {
         arena::size_of_block(address)
+    } else if SPANS.get().contains(address) {
+        live_block(address, "resized", pc).size
     } else {
-        match SPANS.get().block_at(address) {
-            Some(block) if block.live && block.start == address => block.size,
-            Some(_) => finish(Ending::Abort, 0, pc, "realloc of memory that is not an allocated block"),
-            // SAFETY: as in `release`.
-            None => return unsafe { __libc_realloc(address as *mut c_void, size as usize) },
-        }
+        // SAFETY: as in `release`.
+        return unsafe { __libc_realloc(address as *mut c_void, size as usize) };
     };
     let new = allocate(size, 16, false, pc);
     if !new.is_null() {
@@ -270,7 +356,8 @@ extern "C" fn valloc_(size: usize, pc: u64) -> *mut c_void {
 
 extern "C" fn usable_size(block: *mut c_void, _: u64) -> usize {
     match SPANS.get().block_at(block as u64) {
-        Some(block) if active() => SPANS.get().usable(block) as usize,
+        // No more than was asked for: what is beyond is fenced off.
+        Some(block) if active() => block.size as usize,
         _ => real!(malloc_usable_size(block => *mut c_void) -> usize),
     }
 }

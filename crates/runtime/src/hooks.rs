@@ -10,7 +10,7 @@ use threadbare_trace::EventKind;
 
 use crate::layout::SHADOW;
 use crate::scheduler::{Operation, point};
-use crate::{learn, log, shadow};
+use crate::{heap, learn, log, shadow};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
 pub static WATCH: AtomicU8 = AtomicU8::new(0);
@@ -195,12 +195,14 @@ extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
     }
     if access & READ != 0 {
         point(Operation::new(EventKind::Read, pc, address));
+        heap::check(address, size, "read", pc);
         // SAFETY: the program reads the same bytes next.
         let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
         log::Entry::new(EventKind::Read, pc, address).size(size).value(value).write();
     }
     if access & WRITE != 0 {
         point(Operation::new(EventKind::Write, pc, address));
+        heap::check(address, size, "write", pc);
         log::plain_write(pc, address, size);
     }
 }

@@ -186,8 +186,8 @@ pub fn prologue(blocks: impl Iterator<Item = &'static crate::spans::Block>) {
             kind: EventKind::Allocate as u8,
             detail: 0,
             thread: 0,
-            stack: block.stack,
-            pc_size: Record::pc_size(block.pc, block.size),
+            stack: block.allocated.stack,
+            pc_size: Record::pc_size(block.allocated.pc, block.size),
             object: block.start,
             value: block.size,
         });

@@ -23,6 +23,8 @@ pub fn serve() {
         threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);
         log::control().ending.store(Ending::Silent as u32, Ordering::Relaxed);
         log::control().learnt_words.store(0, Ordering::Relaxed);
+        log::control().allocated.thread.store(0, Ordering::Relaxed);
+        log::control().freed.thread.store(0, Ordering::Relaxed);
         log::restart();
         // The bare system call: glibc's fork would take the parked threads' stacks for garbage. Only the
         // carrier runs, so no lock of libc's is held by anybody else.

@@ -4,20 +4,28 @@
 //! ones have pages of their own. A side table says which span a page belongs to, so that the block around any
 //! address is found by arithmetic. Freed blocks are reused last in, first out.
 
-/// What is known of a block; lies just before it.
+/// Who did something, and where: return address, call stack, index of the thread.
+#[derive(Clone, Copy)]
 #[repr(C)]
+pub struct By {
+    pub pc: u64,
+    pub stack: u32,
+    pub thread: u32,
+}
+
+/// What is known of a block; lies just before it.
+#[repr(C, align(16))]
 pub struct Block {
     /// The address that was handed out; the block may have been aligned further than it begins.
     pub start: u64,
     /// Bytes asked for.
     pub size: u64,
-    /// Where it was allocated: return address and call stack.
-    pub pc: u64,
-    pub stack: u32,
+    pub allocated: By,
+    /// Means something when the block is not live.
+    pub freed: By,
+    /// The next free block of its class.
+    next: u64,
     pub live: bool,
-    /// Has bytes that the plan tracks.
-    pub tracked: bool,
-    pub thread: u16,
 }
 
 /// At the start of a span's first page.
@@ -40,15 +48,15 @@ pub struct Spans {
 }
 
 const PAGE: u64 = 64 << 10;
-const HEADER: u64 = size_of::<Block>() as u64;
+pub const HEADER: u64 = size_of::<Block>() as u64;
 const SPAN_HEADER: u64 = size_of::<Span>() as u64;
 const CLASSES: usize = 160;
 const _: () = assert!(HEADER.is_multiple_of(16) && SPAN_HEADER.is_multiple_of(16));
 
 /// The class of a block that takes `bytes` with its header, and the bytes such a class has: four classes to
-/// each doubling, from 48 bytes up. Blocks of a page or more are whole pages.
+/// each doubling, from 80 bytes up. Blocks of a page or more are whole pages.
 fn class_of(bytes: u64) -> (usize, u64) {
-    let bytes = bytes.max(48).next_multiple_of(16);
+    let bytes = bytes.max(80).next_multiple_of(16);
     let power = u64::from(63 - bytes.leading_zeros());
     let quarter = 1u64 << (power - 2);
     let rounded = bytes.next_multiple_of(quarter.max(16));
@@ -84,14 +92,13 @@ impl Spans {
             self.grow(class, stride)?;
         }
         let header = self.free[class] as *mut Block;
-        // SAFETY: the free list holds headers of blocks of this class, each linked through `start`.
+        // SAFETY: the free list holds headers of blocks of this class, each linked through `next`.
         let block = unsafe { &mut *header };
-        self.free[class] = block.start;
-        let fresh = block.size == 0;
+        self.free[class] = block.next;
+        let fresh = block.start == 0;
         block.start = (header as u64 + HEADER).next_multiple_of(align.max(16));
         block.size = size;
         block.live = true;
-        block.tracked = false;
         Some((block, fresh))
     }
 
@@ -114,7 +121,7 @@ impl Spans {
             // Last block first, so that blocks are handed out in the order of their addresses.
             for index in (0..blocks).rev() {
                 let header = start + SPAN_HEADER + index * stride;
-                (*(header as *mut Block)).start = self.free[class];
+                (*(header as *mut Block)).next = self.free[class];
                 self.free[class] = header;
             }
         }
@@ -137,32 +144,28 @@ impl Spans {
         }
     }
 
-    /// Bytes from the start of the block to the end of its memory.
-    pub fn usable(&self, block: &Block) -> u64 {
-        let header = std::ptr::from_ref(block) as u64;
-        let page = (header - self.base) / PAGE;
+    /// The span that a block of this allocator is in.
+    fn span_of(&self, block: &Block) -> &'static Span {
+        let page = (std::ptr::from_ref(block) as u64 - self.base) / PAGE;
         // SAFETY: `block` came from this allocator, so its page has an entry and its span a header.
         unsafe {
             let entry = ((self.pages + page * 4) as *const u32).read();
-            let span = &*((self.base + u64::from(entry - 1) * PAGE) as *const Span);
-            header + span.stride - block.start
+            &*((self.base + u64::from(entry - 1) * PAGE) as *const Span)
         }
+    }
+
+    /// The memory of a block, from its header to where the next one's begins.
+    pub fn extent(&self, block: &Block) -> std::ops::Range<u64> {
+        let header = std::ptr::from_ref(block) as u64;
+        header..header + self.span_of(block).stride
     }
 
     /// Takes a block back.
     pub fn release(&mut self, block: &'static mut Block) {
-        let header = std::ptr::from_mut(block) as u64;
-        let page = (header - self.base) / PAGE;
-        // SAFETY: as in `usable`.
-        let class = unsafe {
-            let entry = ((self.pages + page * 4) as *const u32).read();
-            (*((self.base + u64::from(entry - 1) * PAGE) as *const Span)).class as usize
-        };
+        let class = self.span_of(block).class as usize;
         block.live = false;
-        // Tells a used block from a fresh one.
-        block.size = block.size.max(1);
-        block.start = self.free[class];
-        self.free[class] = header;
+        block.next = self.free[class];
+        self.free[class] = std::ptr::from_mut(block) as u64;
     }
 
     /// Every live block, in the order of addresses.

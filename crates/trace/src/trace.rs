@@ -80,6 +80,14 @@ pub enum FailureKind {
     Deadlock,
     /// Threads run, but only in circles.
     Livelock,
+    /// An access to heap memory that was freed.
+    UseAfterFree,
+    /// A block freed a second time.
+    DoubleFree,
+    /// Something freed that is not a block.
+    InvalidFree,
+    /// An access outside the heap block it is next to.
+    HeapOverflow,
 }
 
 impl FailureKind {
@@ -87,7 +95,13 @@ impl FailureKind {
     pub const fn finding(self) -> &'static str {
         match self {
             FailureKind::Assertion => "assertion",
-            FailureKind::Abort | FailureKind::Signal(_) | FailureKind::Exception => "crash",
+            FailureKind::Abort
+            | FailureKind::Signal(_)
+            | FailureKind::Exception
+            | FailureKind::InvalidFree
+            | FailureKind::HeapOverflow => "crash",
+            FailureKind::UseAfterFree => "use-after-free",
+            FailureKind::DoubleFree => "double-free",
             FailureKind::ExitCode(_) => "exit-code",
             FailureKind::Deadlock => "deadlock",
             FailureKind::Livelock => "livelock",
@@ -105,6 +119,10 @@ impl fmt::Display for FailureKind {
             FailureKind::ExitCode(code) => write!(f, "exit code {code}"),
             FailureKind::Deadlock => f.write_str("deadlock"),
             FailureKind::Livelock => f.write_str("livelock"),
+            FailureKind::UseAfterFree => f.write_str("use after free"),
+            FailureKind::DoubleFree => f.write_str("double free"),
+            FailureKind::InvalidFree => f.write_str("invalid free"),
+            FailureKind::HeapOverflow => f.write_str("heap overflow"),
         }
     }
 }

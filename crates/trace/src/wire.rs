@@ -78,8 +78,20 @@ pub struct Control {
     pub ending_thread: AtomicU32,
     pub ending_pc: AtomicU64,
     pub ending_stack: AtomicU32,
+    /// The heap block a heap oracle speaks of: who allocated it and, if it was, who freed it.
+    pub allocated: Origin,
+    pub freed: Origin,
     pub message_bytes: AtomicU32,
     pub message: [u8; MESSAGE_BYTES],
+}
+
+/// Who did something, and where.
+#[repr(C)]
+pub struct Origin {
+    /// 1 + the thread's index; 0 for nobody.
+    pub thread: AtomicU32,
+    pub stack: AtomicU32,
+    pub pc: AtomicU64,
 }
 
 /// The longest message a run can leave.
@@ -101,12 +113,19 @@ pub enum Ending {
     EventBound = 6,
     Diverged = 7,
     Unsupported = 8,
+    UseAfterFree = 9,
+    DoubleFree = 10,
+    InvalidFree = 11,
+    HeapOverflow = 12,
 }
 
 impl Ending {
     pub fn from_number(number: u32) -> Option<Ending> {
         use Ending::*;
-        [Silent, Assertion, Abort, Signal, Exception, Deadlock, EventBound, Diverged, Unsupported]
+        [
+            Silent, Assertion, Abort, Signal, Exception, Deadlock, EventBound, Diverged, Unsupported,
+            UseAfterFree, DoubleFree, InvalidFree, HeapOverflow,
+        ]
             .into_iter()
             .find(|ending| *ending as u32 == number)
     }

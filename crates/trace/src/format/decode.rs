@@ -225,6 +225,10 @@ fn read_failure(reader: &mut Reader<'_>) -> Result<FailureKind, FormatError> {
         5 => FailureKind::ExitCode(reader.small_signed("an exit code")?),
         6 => FailureKind::Deadlock,
         7 => FailureKind::Livelock,
+        8 => FailureKind::UseAfterFree,
+        9 => FailureKind::DoubleFree,
+        10 => FailureKind::InvalidFree,
+        11 => FailureKind::HeapOverflow,
         found => {
             let expected = "a kind of failure";
             return Err(FormatError::Unexpected { offset, expected, found: found.into() });

@@ -170,5 +170,9 @@ fn put_failure(buffer: &mut Vec<u8>, kind: FailureKind) {
         }
         FailureKind::Deadlock => buffer.push(6),
         FailureKind::Livelock => buffer.push(7),
+        FailureKind::UseAfterFree => buffer.push(8),
+        FailureKind::DoubleFree => buffer.push(9),
+        FailureKind::InvalidFree => buffer.push(10),
+        FailureKind::HeapOverflow => buffer.push(11),
     }
 }

@@ -1,0 +1,87 @@
+//! What a program synchronises with behaves under every schedule as its manual says.
+//!
+//! Each scenario's outcomes over all schedules are known by hand. Every one of them must turn up and no other
+//! may; each schedule must give the same run again, and its steps must lead to the same end.
+
+mod support;
+
+use support::Built;
+
+#[test]
+fn mutexes() {
+    Built::new("mutex.c").check(&[
+        ("order", &["xyz", "xzy", "yxz", "yzx", "zxy", "zyx"]),
+        ("protected", &["2"]),
+        ("unprotected", &["1", "2"]),
+        ("recursion", &["0 0 0 0 0 0 1 busy", "0 0 0 0 0 0 1 free"]),
+        ("error_check", &["0 1 1 1 0 1"]),
+        ("trying", &["busy", "free"]),
+        ("timed", &["locked", "timed out"]),
+        ("timed_out", &["timed out, later"]),
+        ("by_clock", &["timed out"]),
+        ("self_deadlock", &["deadlock"]),
+        ("crossed", &["deadlock", "done"]),
+        ("destroyed", &["1 0"]),
+        ("adaptive", &["busy", "free"]),
+        ("robust", &["1 0"]),
+    ]);
+}
+
+#[test]
+fn condition_variables() {
+    Built::new("condition.c").check(&[
+        ("lost", &["deadlock", "woken"]),
+        ("either", &["xy", "yx"]),
+        ("everybody", &["xy", "yx"]),
+        ("one_is_left", &["deadlock"]),
+        ("predicate", &["ready"]),
+        ("nobody_signals", &["1 1 1"]),
+        ("timed", &["ready", "timed out"]),
+        ("monotonic", &["1 1 1 0"]),
+        ("not_owned", &["1"]),
+        ("held_twice", &["deadlock"]),
+        ("held_once", &["done"]),
+    ]);
+}
+
+#[test]
+fn read_write_and_spin_locks() {
+    Built::new("rwlock.c").check(&[
+        ("readers", &["1", "2"]),
+        ("writers", &["2"]),
+        ("trying", &["0 1 3"]),
+        ("timed", &["3 1 1"]),
+        ("upgrade", &["deadlock"]),
+        ("spinning", &["ab busy", "ab free"]),
+    ]);
+}
+
+#[test]
+fn semaphores_barriers_once_and_futexes() {
+    Built::new("waiting.c").check(&[
+        ("two_of_three", &["1 2", "2 2"]),
+        ("trying", &["none", "one"]),
+        ("timed", &["one", "timed out"]),
+        ("never_posted", &["deadlock"]),
+        ("barriers", &["2 0"]),
+        ("too_few", &["deadlock"]),
+        ("only_once", &["1xy", "1yx"]),
+        ("futexes", &["woken"]),
+        ("masks", &["1 1"]),
+    ]);
+}
+
+#[test]
+fn time_is_virtual_and_passes() {
+    Built::new("time.c").check(&[
+        ("sleeps", &["1234"]),
+        ("clocks", &["3660 3660 3600 3660"]),
+        ("c11_clock", &["same"]),
+        ("spin_atomic", &["done"]),
+        ("spin_in_many", &["done"]),
+        ("spin_plain", &["done"]),
+        ("spin_for_sleeper", &["done"]),
+        ("poll_flag", &["done"]),
+        ("spin_on_clock", &["done"]),
+    ]);
+}

@@ -1,0 +1,222 @@
+//! Small programs, compiled with the real compiler, and all the ways they end under many schedules.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use threadbare_executor::{Ended, Limits, Run, Target, Worker};
+use threadbare_trace::wire::Record;
+use threadbare_trace::{EventKind, Plan, Policy, Tracked};
+
+/// A program, built in a directory that goes away with it.
+pub struct Built {
+    directory: tempfile::TempDir,
+    program: PathBuf,
+}
+
+/// Flags that every program is built with.
+const FLAGS: [&str; 5] = ["-g", "-O0", "-fsanitize=thread", "-pthread", "-Wno-tsan"];
+
+impl Built {
+    /// Builds `tests/programs/NAME`: C or C++ by its extension.
+    pub fn new(name: &str) -> Built {
+        Built::with_flags(name, &[])
+    }
+
+    /// Later flags win, so `-O2` takes the place of `-O0`.
+    pub fn with_flags(name: &str, flags: &[&str]) -> Built {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let program = directory.path().join("program");
+        let built = Built { directory, program };
+        built.compile(name, &built.program, flags);
+        built
+    }
+
+    /// Builds one of the test programs into `output`, in this directory.
+    pub fn compile(&self, name: &str, output: &Path, flags: &[&str]) {
+        let source = sources().join(name);
+        let mut command = if name.ends_with(".cpp") { Command::new("g++") } else { Command::new("gcc") };
+        command.current_dir(self.directory.path()).args(FLAGS);
+        if name.ends_with(".cpp") {
+            command.arg("-std=c++20");
+        }
+        command.arg("-I").arg(sources()).arg(&source).args(flags).arg("-o").arg(output);
+        let done = command.output().expect("the compiler can be started");
+        assert!(done.status.success(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Starts the program with one argument, the name of what it is to do.
+    pub fn scenario(&self, name: &str) -> Subject {
+        self.start(name, Duration::from_secs(10))
+    }
+
+    /// The same for a scenario that may hang: one second is more than it needs.
+    pub fn short_scenario(&self, name: &str) -> Subject {
+        self.start(name, Duration::from_secs(1))
+    }
+
+    fn start(&self, name: &str, time: Duration) -> Subject {
+        let target = Target { program: self.program.clone(), arguments: vec![name.into()] };
+        let limits = Limits { time, ..Limits::default() };
+        let worker = Worker::start(&target, &limits).unwrap_or_else(|error| panic!("{name}: {error}"));
+        Subject { name: name.to_owned(), worker, plan: Plan { max_events: 20_000, ..Plan::default() } }
+    }
+
+    /// Runs each scenario under many schedules: its outcomes are exactly those listed, and each schedule can
+    /// be repeated and replayed. All scenarios are tried before the first failure is reported.
+    pub fn check(&self, scenarios: &[(&str, &[&str])]) {
+        let mut wrong = Vec::new();
+        for (name, expected) in scenarios {
+            let mut subject = self.scenario(name);
+            subject.learn();
+            let seen = subject.outcomes();
+            let expected: BTreeSet<String> = expected.iter().map(|&outcome| outcome.to_owned()).collect();
+            if seen != expected {
+                wrong.push(format!("{name}: outcomes are {seen:?}, expected {expected:?}"));
+            }
+            wrong.extend(subject.repeats_and_replays());
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
+}
+
+/// One scenario of a program, ready to run.
+pub struct Subject {
+    name: String,
+    pub worker: Worker,
+    /// The plan that runs start from: what is tracked, and the bound.
+    pub plan: Plan,
+}
+
+const RANDOM_RUNS: u64 = 100;
+const PRIORITY_RUNS: u64 = 50;
+
+impl Subject {
+    /// Finds out what is shared, until nothing new turns up.
+    pub fn learn(&mut self) {
+        let mut tracked = Tracked::default();
+        for seed in 0..6 {
+            let policy = if seed == 0 { Policy::RunToBlock } else { Policy::Random { seed } };
+            let plan = Plan { learn: true, policy, tracked: tracked.clone(), ..self.plan.clone() };
+            let learnt = self.run(&plan).learnt();
+            if !tracked.extend(learnt) && seed > 2 {
+                break;
+            }
+        }
+        self.plan.tracked = tracked;
+    }
+
+    pub fn run(&mut self, plan: &Plan) -> Run<'_> {
+        self.worker.run(plan).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    /// The plan that leaves everything to `policy`.
+    pub fn under(&self, policy: Policy) -> Plan {
+        Plan { policy, ..self.plan.clone() }
+    }
+
+    /// One schedule of each kind, then many of each.
+    pub fn plans(&mut self) -> Vec<Plan> {
+        let events = self.run(&self.under(Policy::RunToBlock)).events().max(2);
+        let random = (0..RANDOM_RUNS).map(|seed| Policy::Random { seed });
+        let priorities = (0..PRIORITY_RUNS).map(|seed| {
+            let mut changes = vec![seed * 7919 % events, seed * 104_729 % events];
+            changes.sort_unstable();
+            Policy::Priorities { seed, changes }
+        });
+        [Policy::RunToBlock]
+            .into_iter()
+            .chain(random)
+            .chain(priorities)
+            .map(|policy| self.under(policy))
+            .collect()
+    }
+
+    /// How the program ends, over all the schedules.
+    pub fn outcomes(&mut self) -> BTreeSet<String> {
+        self.plans().iter().map(|plan| outcome(&self.run(plan))).collect()
+    }
+
+    /// Runs some schedules twice, and once more by their steps; says what differed.
+    pub fn repeats_and_replays(&mut self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let plans: Vec<Plan> = self.plans().into_iter().step_by(25).collect();
+        for plan in plans {
+            let (first, steps) = {
+                let run = self.run(&plan);
+                (seen(&run), run.steps())
+            };
+            let again = seen(&self.run(&plan));
+            if again.bytes != first.bytes || again.ended != first.ended || again.output != first.output {
+                wrong.push(format!(
+                    "{}: two runs of {:?} differ: {:?} {:?}, then {:?} {:?}",
+                    self.name, plan.policy, first.ended, first.output, again.ended, again.output
+                ));
+            }
+            let forced = Plan { steps, strict: true, policy: Policy::RunToBlock, ..plan.clone() };
+            let replayed = seen(&self.run(&forced));
+            if replayed.points != first.points || replayed.ended != first.ended {
+                wrong.push(format!(
+                    "{}: the steps of {:?} do not replay: {:?} ({} points), then {:?} ({} points)",
+                    self.name,
+                    plan.policy,
+                    first.ended,
+                    first.points.len(),
+                    replayed.ended,
+                    replayed.points.len()
+                ));
+            }
+        }
+        wrong
+    }
+}
+
+/// What is compared between two runs.
+struct Seen {
+    ended: Ended,
+    output: String,
+    bytes: Vec<u8>,
+    points: Vec<(u16, EventKind, u64)>,
+}
+
+fn seen(run: &Run<'_>) -> Seen {
+    Seen {
+        ended: run.ended().clone(),
+        output: run.output(1 << 16),
+        bytes: run.bytes().to_vec(),
+        points: points(run),
+    }
+}
+
+/// The schedule: thread, kind and address of every event that a plan can stop before.
+pub fn points(run: &Run<'_>) -> Vec<(u16, EventKind, u64)> {
+    let point = |record: &Record| {
+        let kind = record.event_kind().filter(|kind| !kind.is_silent())?;
+        Some((record.thread, kind, record.pc()))
+    };
+    run.records().iter().filter_map(point).collect()
+}
+
+/// What a program printed if it ended well; otherwise how it failed.
+pub fn outcome(run: &Run<'_>) -> String {
+    match run.ended() {
+        Ended::Finished => run.output(1 << 16).trim_end().to_owned(),
+        Ended::Failed { kind, .. } => kind.to_string(),
+        other => format!("{other:?}"),
+    }
+}
