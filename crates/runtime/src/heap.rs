@@ -158,6 +158,7 @@ fn release(address: u64, pc: u64) {
     }
     let block = live_block(address, "freed", pc);
     Entry::new(EventKind::Free, pc, address).value(block.size).write();
+    learn::freed(block.start, block.size);
     block.live = false;
     block.freed = by(pc);
     shadow::set(block.start, block.size, true);
@@ -203,11 +204,12 @@ pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
         return;
     }
     let Some(block) = SPANS.get().block_at(address) else { return };
-    // An access just before a block, or between two, is blamed on the block it follows.
-    let block = if address < block.start && !block.live {
-        SPANS.get().block_at(std::ptr::from_ref(block) as u64 - 1).filter(|before| before.live).unwrap_or(block)
-    } else {
-        block
+    // The header of a block is what follows the block before it, if there is one.
+    let header = std::ptr::from_ref(block) as u64;
+    let before = SPANS.get().block_at(header - 1).filter(|before| before.start != 0);
+    let block = match before {
+        Some(before) if address < header + HEADER => before,
+        _ => block,
     };
     let end = block.start + block.size;
     if block.live && address >= block.start && address + size <= end {

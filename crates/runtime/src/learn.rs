@@ -126,13 +126,30 @@ pub fn moves_on() {
 
 /// Memory that was allocated anew has no past.
 pub fn forget(address: u64, size: u64) {
-    let Some(learner) = LEARNER.get().as_mut() else { return };
-    if learner.granules.is_empty() {
-        return;
-    }
-    for granule in address >> 3..(address + size).div_ceil(8) {
+    for granule in accessed_granules(address, size) {
+        let Some(learner) = LEARNER.get().as_mut() else { return };
         learner.granules.remove(&granule);
     }
+}
+
+/// To free memory is to write to what was accessed of it.
+pub fn freed(address: u64, size: u64) {
+    for granule in accessed_granules(address, size) {
+        access(granule << 3, 8, true);
+    }
+}
+
+/// The granules of this memory that were accessed, found from whichever side has fewer to look at.
+fn accessed_granules(address: u64, size: u64) -> Vec<u64> {
+    let Some(learner) = LEARNER.get().as_ref() else { return Vec::new() };
+    let range = address >> 3..(address + size).div_ceil(8);
+    let mut granules: Vec<u64> = if range.end - range.start < learner.granules.len() as u64 {
+        range.filter(|granule| learner.granules.contains_key(granule)).collect()
+    } else {
+        learner.granules.keys().copied().filter(|granule| range.contains(granule)).collect()
+    };
+    granules.sort_unstable();
+    granules
 }
 
 /// Reports the bytes of a granule that `bits` names, in runs.
