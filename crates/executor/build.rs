@@ -26,6 +26,8 @@ fn main() {
     for variable in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         build.env_remove(variable);
     }
+    // Exceptions of the program pass through frames of the library, which never unwinds itself.
+    build.env("RUSTFLAGS", "-Cforce-unwind-tables=yes");
     let status = build.status().expect("cannot start cargo");
     assert!(status.success(), "the runtime library does not build");
     let library = out.join("runtime/runtime/libthreadbare_runtime.so");

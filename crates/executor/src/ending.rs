@@ -1,10 +1,9 @@
 //! How a run ended, before anything is looked up.
 
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::FailureKind;
-use threadbare_trace::wire::{Ending, Record};
+use threadbare_trace::wire::Ending;
 
 use crate::memory::Memory;
 
@@ -33,7 +32,7 @@ pub fn of(memory: &Memory, status: i32) -> Ended {
         Some(Ending::Signal) => failed(FailureKind::Signal(detail as i32)),
         Some(Ending::Exception) => failed(FailureKind::Exception),
         Some(Ending::Deadlock) => failed(FailureKind::Deadlock),
-        Some(Ending::EventBound) if is_livelock(memory.records()) => failed(FailureKind::Livelock),
+        Some(Ending::Livelock) => failed(FailureKind::Livelock),
         Some(Ending::EventBound) => Ended::EventBound,
         Some(Ending::UseAfterFree) => failed(FailureKind::UseAfterFree),
         Some(Ending::DoubleFree) => failed(FailureKind::DoubleFree),
@@ -55,18 +54,4 @@ fn of_status(status: i32) -> Ended {
         0 => Ended::Finished,
         code => failed(FailureKind::ExitCode(code)),
     }
-}
-
-/// Whether a run that reached its bound was going in circles.
-///
-/// In the second half of the longest run allowed, the schedule is fair. If in the last quarter no thread does
-/// anything that it has not done in the quarter before, at the same place and with the same value, nothing is
-/// moving: a counter that still counts, for one, would show a new value.
-fn is_livelock(records: &[Record]) -> bool {
-    let act = |record: &Record| {
-        (record.thread, record.kind, record.detail, record.pc(), record.object, record.value)
-    };
-    let quarter = records.len() / 4;
-    let known: HashSet<_> = records[quarter * 2..quarter * 3].iter().map(act).collect();
-    records[quarter * 3..].iter().all(|record| known.contains(&act(record)))
 }

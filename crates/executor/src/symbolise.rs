@@ -13,7 +13,7 @@ use threadbare_trace::{
 use crate::ending::Ended;
 use crate::run::Run;
 
-/// A heap block, while it lives.
+/// A heap block. A freed one keeps its name until its memory is allocated again.
 struct Block {
     size: u64,
     site: u32,
@@ -71,7 +71,8 @@ pub fn trace(run: &Run<'_>) -> Trace {
             let control = memory.control();
             let allocated = tables.origin("allocated", &control.allocated);
             let freed = tables.origin("freed", &control.freed);
-            let message = [Some(message), allocated, freed].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            let message =
+                [Some(message), allocated, freed].into_iter().flatten().collect::<Vec<_>>().join("; ");
             End::Failed { kind, message, thread, location: tables.location(pc) }
         }
         Ended::EventBound => End::EventBound,
@@ -142,15 +143,10 @@ impl<'p> Tables<'p> {
     fn event(&mut self, record: &Record) -> Option<Event> {
         let kind = record.event_kind()?;
         let location = self.location(record.pc());
-        match kind {
-            EventKind::Allocate => self.allocate(record, location),
-            EventKind::Free => {}
-            _ => {}
+        if kind == EventKind::Allocate {
+            self.allocate(record, location);
         }
         let object = self.object(kind, record.object);
-        if kind == EventKind::Free {
-            self.blocks.remove(&record.object);
-        }
         Some(Event {
             thread: u32::from(record.thread),
             kind,
@@ -174,6 +170,9 @@ impl<'p> Tables<'p> {
         let ordinal = self.allocated.entry((site, thread)).or_default();
         *ordinal += 1;
         let block = Block { size: record.value, site, thread, ordinal: *ordinal };
+        let there = record.object..record.object + block.size.max(1);
+        let stale: Vec<u64> = self.blocks.range(there).map(|(&start, _)| start).collect();
+        stale.iter().for_each(|start| drop(self.blocks.remove(start)));
         self.blocks.insert(record.object, block);
     }
 

@@ -87,6 +87,8 @@ pub struct Worker {
     socket: OwnedFd,
     memory: Memory,
     output: File,
+    /// What the program had printed before its first thread, in bytes: every run has printed that.
+    printed: u64,
     program: Program,
     target: Target,
     limits: Limits,
@@ -112,11 +114,13 @@ impl Worker {
             socket,
             memory,
             output,
+            printed: 0,
             program: Program::open(&target.program)?,
             target: target.clone(),
             limits: limits.clone(),
         };
         worker.wait_until_ready()?;
+        worker.printed = worker.output.metadata().map_or(0, |output| output.len());
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server.id())).unwrap_or_default();
         worker.program = Program::from_maps(&target.program, &maps)?;
         Ok(worker)
@@ -180,8 +184,8 @@ impl Worker {
         if !self.memory.write_plan(&wire::encode_plan(plan)) {
             return Err(RunError::PlanTooLarge);
         }
-        // Appending writes then begin at the start again.
-        if self.output.set_len(0).is_err() || !self.send(message::RUN) {
+        // Appending writes then begin there again.
+        if self.output.set_len(self.printed).is_err() || !self.send(message::RUN) {
             return Err(RunError::ServerDied);
         }
         let ended = self.wait_for_run()?;

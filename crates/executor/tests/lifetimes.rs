@@ -91,7 +91,7 @@ fn failures_are_told_apart() {
         ("raised", &["SIGABRT"]),
         ("null_call", &["SIGSEGV"]),
         ("exit_now", &["exit code 3"]),
-        ("double_free", &["aborted"]),
+        ("double_free", &["double free"]),
         ("code", &["exit code 3"]),
         ("main_crashes", &["SIGSEGV"]),
     ]);

@@ -20,7 +20,6 @@ fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
         learn::access(address, size, kind != EventKind::AtomicLoad);
     }
     point(Operation::new(kind, pc, address));
-    heap::check(address, size, kind.name(), pc);
 }
 
 /// Comes after the operation.
@@ -28,6 +27,7 @@ fn after(kind: EventKind, address: u64, size: u64, pc: u64, order: c_int, value:
     // Bits above the order carry hints that are no part of it.
     let order = MemoryOrder::from_byte((order & 7) as u8).unwrap_or(MemoryOrder::SeqCst);
     Entry { order, outcome, ..Entry::new(kind, pc, address).size(size).value(value) }.write();
+    heap::check(address, size, kind.name(), pc);
 }
 
 /// The operation with the events around it: `$value` is what to record of the `$result`.
@@ -228,14 +228,15 @@ mod width128 {
     /// `cmpxchg16b`: what was there; it was replaced if it equals `expected`.
     fn exchange_if(atomic: *mut u128, expected: u128, new: u128) -> u128 {
         let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-        // SAFETY: the program passed 16 aligned bytes. `rbx` cannot be an operand, so it is swapped in.
+        // SAFETY: the program passed 16 aligned bytes. `rbx` cannot be an operand, so it is swapped in; the other
+        // operands have registers of their own, because `reg` could be `rbx`.
         unsafe {
             std::arch::asm!(
-                "xchg rbx, {new_low}",
-                "lock cmpxchg16b [{atomic}]",
-                "xchg rbx, {new_low}",
-                atomic = in(reg) atomic,
-                new_low = inout(reg) new as u64 => _,
+                "xchg rbx, rsi",
+                "lock cmpxchg16b [rdi]",
+                "xchg rbx, rsi",
+                in("rdi") atomic,
+                inout("rsi") new as u64 => _,
                 in("rcx") (new >> 64) as u64,
                 inout("rax") low,
                 inout("rdx") high,

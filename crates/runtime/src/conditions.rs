@@ -45,7 +45,7 @@ fn wait_until(condition: u64, mutex: u64, deadline: Option<u64>, pc: u64) -> c_i
     }
     Entry::new(EventKind::Wait, pc, condition).value(mutex).write();
     Entry::new(EventKind::Unlock, pc, mutex).write();
-    let count = std::mem::take(&mut Mutex::at(mutex).count);
+    // One hold of a recursive mutex, as in glibc: if there are more, it stays locked.
     locks::release(mutex);
     let ticket = scheduler::get().wakeups.ticket();
     let waiting = Wait::Wakeup { address: condition, ticket, mask: ANY, mutex: Some(mutex) };
@@ -55,8 +55,10 @@ fn wait_until(condition: u64, mutex: u64, deadline: Option<u64>, pc: u64) -> c_i
     if !timed_out {
         sched.wakeups.take(condition, ticket, ANY);
     }
-    Mutex::at(mutex).take(sched.current);
-    Mutex::at(mutex).count = count;
+    match Mutex::at(mutex) {
+        held if held.is_owned_by(sched.current) => held.count += 1,
+        free => free.take(sched.current),
+    }
     let outcome = if timed_out { Outcome::TimedOut } else { Outcome::Done };
     Entry::new(kind, pc, condition).outcome(outcome).value(mutex).write();
     Entry::new(EventKind::Lock, pc, mutex).write();

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU8;
 use threadbare_trace::EventKind;
 
 use crate::layout::SHADOW;
-use crate::scheduler::{Operation, point};
+use crate::scheduler::{self, Operation, point};
 use crate::{heap, learn, log, shadow};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
@@ -171,9 +171,27 @@ fn range(address: u64, pc: u64, len: u64, access: u32) {
     }
 }
 
-/// A read of `len` bytes by a function of libc's that the program called.
-pub fn reads(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, READ);
+/// A copy of `len` bytes by a function of libc's. It is made at once, so there is one choice before it: with
+/// another between read and write, the read would be recorded before it happens.
+pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
+    if watch() == LEARN {
+        learn::access(from, len, false);
+        learn::access(to, len, true);
+    }
+    let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
+    if reads {
+        point(Operation::new(EventKind::Read, pc, from));
+        log_read(pc, from, len);
+    }
+    if writes {
+        let write = Operation::new(EventKind::Write, pc, to);
+        if reads {
+            scheduler::go_on(&write);
+        } else {
+            point(write);
+        }
+        log_write(pc, to, len);
+    }
 }
 
 /// A write of `len` bytes by a function of libc's that the program called.
@@ -195,14 +213,24 @@ extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
     }
     if access & READ != 0 {
         point(Operation::new(EventKind::Read, pc, address));
-        heap::check(address, size, "read", pc);
-        // SAFETY: the program reads the same bytes next.
-        let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
-        log::Entry::new(EventKind::Read, pc, address).size(size).value(value).write();
+        log_read(pc, address, size);
     }
     if access & WRITE != 0 {
         point(Operation::new(EventKind::Write, pc, address));
-        heap::check(address, size, "write", pc);
-        log::plain_write(pc, address, size);
+        log_write(pc, address, size);
     }
+}
+
+/// Records a read, and ends the run if it is one that must not be.
+fn log_read(pc: u64, address: u64, size: u64) {
+    // SAFETY: the program reads the same bytes next.
+    let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
+    log::Entry::new(EventKind::Read, pc, address).size(size).value(value).write();
+    heap::check(address, size, "read", pc);
+}
+
+/// Records a write, and ends the run if it is one that must not be.
+fn log_write(pc: u64, address: u64, size: u64) {
+    log::plain_write(pc, address, size);
+    heap::check(address, size, "write", pc);
 }

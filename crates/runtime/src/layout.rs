@@ -22,10 +22,10 @@ pub const HEAP_PAGES: u64 = 0x2480_0000_0000;
 pub const WIRE: u64 = 0x2600_0000_0000;
 /// Stacks of borrowed contexts, one slot each.
 pub const STACKS: u64 = 0x2800_0000_0000;
-pub const STACK_SLOT: u64 = 16 << 20;
+pub const STACK_SLOT: u64 = 128 << 20;
 /// Shadow call stacks, one slot a thread.
 pub const CALLS: u64 = 0x3000_0000_0000;
-pub const CALLS_SLOT: u64 = 8 << 20;
+pub const CALLS_SLOT: u64 = 192 << 20;
 
 /// Maps `bytes` of zeroes at exactly `address`. `false` when the kernel refuses.
 pub fn reserve(address: u64, bytes: u64) -> bool {

@@ -13,7 +13,7 @@
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
 //! | `threads`, `locks`, `conditions`, `waiting`, `c11`, `futex`, `time` | what the program calls to synchronise |
 //! | `heap`, `memory`, `process`, `chance` | what else it calls that must be seen or fixed |
-//! | `scheduler`, `plan`, `wait` | who runs, and who cannot |
+//! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
 //! | `shadow`, `learn` | which memory is tracked; which should be |
 //! | `server`, `log` | the fork server; the file shared with the tool |
@@ -40,6 +40,7 @@ mod heap;
 mod hooks;
 mod layout;
 mod learn;
+mod livelock;
 mod locks;
 mod log;
 mod memory;

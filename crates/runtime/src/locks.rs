@@ -24,6 +24,7 @@ intercept! {
     pthread_mutex_timedlock/2 => mutex_timed_lock;
     pthread_mutex_clocklock/3 => mutex_clock_lock;
     pthread_mutex_unlock/1 => mutex_unlock;
+    pthread_mutex_consistent/1 => mutex_consistent;
     pthread_spin_lock/1 => spin_lock_;
     pthread_spin_trylock/1 => spin_try_lock;
     pthread_spin_unlock/1 => spin_unlock;
@@ -75,6 +76,12 @@ fn lock(address: u64, patience: Patience, pc: u64) -> c_int {
 fn take(address: u64, patience: Patience) -> (Outcome, c_int) {
     let (mutex, me) = (Mutex::at(address), me());
     match mutex.kind() {
+        _ if mutex.is_robust() && mutex.owner == Mutex::LOST => (Outcome::Error, libc::ENOTRECOVERABLE),
+        _ if mutex.is_orphan(scheduler::get()) => {
+            mutex.take(me);
+            mutex.count = Mutex::INCONSISTENT;
+            (Outcome::Done, libc::EOWNERDEAD)
+        }
         _ if mutex.lock == 0 => {
             mutex.take(me);
             (Outcome::Done, 0)
@@ -107,6 +114,12 @@ fn unlock(address: u64, pc: u64) -> c_int {
 /// Gives up one hold of a mutex.
 pub fn release(address: u64) {
     let mutex = Mutex::at(address);
+    if mutex.is_robust() && mutex.count & Mutex::INCONSISTENT != 0 {
+        mutex.count = 0;
+        mutex.release();
+        mutex.owner = Mutex::LOST;
+        return scheduler::get().released(address);
+    }
     if mutex.kind() == Mutex::RECURSIVE && mutex.count > 0 {
         mutex.count -= 1;
         return;
@@ -148,6 +161,18 @@ pub extern "C" fn mutex_unlock(mutex: MutexPointer, pc: u64) -> c_int {
         return real!(pthread_mutex_unlock(mutex => MutexPointer) -> c_int);
     }
     unlock(mutex as u64, pc)
+}
+
+extern "C" fn mutex_consistent(mutex: MutexPointer, pc: u64) -> c_int {
+    if is_left_alone(pc) {
+        return real!(pthread_mutex_consistent(mutex => MutexPointer) -> c_int);
+    }
+    let mutex = Mutex::at(mutex as u64);
+    if !mutex.is_robust() || mutex.count & Mutex::INCONSISTENT == 0 {
+        return libc::EINVAL;
+    }
+    mutex.count &= !Mutex::INCONSISTENT;
+    0
 }
 
 fn lock_spin(address: u64, patience: Patience, pc: u64) -> c_int {

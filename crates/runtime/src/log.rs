@@ -61,6 +61,16 @@ pub fn plan_words() -> &'static [u64] {
 /// is before any other thread can run.
 static OPEN_WRITE: Carrier<Option<u64>> = Carrier::new(None);
 
+/// Records that fit into the log of this run. Events that are no schedule points have no bound but this.
+static CAPACITY: Carrier<u64> = Carrier::new(wire::MAX_EVENTS);
+
+/// Allows the run `points` schedule points, and a multiple of that of other events.
+pub fn allow(points: u64) {
+    const OTHERS: u64 = 8;
+    let events = control().prologue.load(Ordering::Relaxed) + points.saturating_mul(OTHERS) + (1 << 20);
+    *CAPACITY.get() = events.min(wire::MAX_EVENTS);
+}
+
 /// Function entry and exit are to be recorded.
 static FUNCTIONS: AtomicBool = AtomicBool::new(false);
 
@@ -106,6 +116,7 @@ impl Entry {
         if !sched.running {
             return;
         }
+        sched.threads[sched.current].last_value = self.value;
         append(Record {
             kind: self.kind as u8,
             detail: Record::detail(self.order, self.outcome),
@@ -121,7 +132,7 @@ impl Entry {
 fn append(record: Record) {
     let events = &control().events;
     let index = events.load(Ordering::Relaxed);
-    if index >= wire::MAX_EVENTS {
+    if index >= *CAPACITY.get() {
         scheduler::finish(Ending::EventBound, 0, 0, "the log is full");
     }
     // SAFETY: inside the log, as just checked.
@@ -135,6 +146,11 @@ pub fn plain_write(pc: u64, address: u64, size: u64) {
     if size <= 8 {
         *OPEN_WRITE.get() = Some(control().events.load(Ordering::Relaxed) - 1);
     }
+}
+
+/// The write announced last did not happen.
+pub fn forget_write() {
+    *OPEN_WRITE.get() = None;
 }
 
 /// Fills in the value of the write announced last.

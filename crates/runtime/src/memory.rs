@@ -20,6 +20,10 @@ intercept! {
     __tsan_memmove/3 => copy;
     __tsan_memset/3 => set;
     munmap/2 => unmap;
+    mprotect/3 => protect;
+    mremap/5 => remap;
+    shmdt/1 => detach;
+    dlclose/1 => unload;
 }
 
 /// The call comes from the program, and accesses count.
@@ -29,8 +33,7 @@ fn watched(pc: u64) -> bool {
 
 extern "C" fn copy(to: *mut u8, from: *const u8, len: usize, pc: u64) -> *mut u8 {
     if watched(pc) && len > 0 {
-        hooks::reads(from as u64, len as u64, pc);
-        hooks::writes(to as u64, len as u64, pc);
+        hooks::copies(from as u64, to as u64, len as u64, pc);
     }
     // SAFETY: the program's arguments, to be copied as if through a buffer: small copies are read as a whole
     // before they are written, others go upwards, unless the source lies just below the target.
@@ -93,4 +96,41 @@ extern "C" fn unmap(address: *mut c_void, len: usize, _: u64) -> c_int {
         log::close_write();
     }
     real!(munmap(address => *mut c_void, len => usize) -> c_int)
+}
+
+extern "C" fn protect(address: *mut c_void, len: usize, access: c_int, _: u64) -> c_int {
+    if crate::active() {
+        log::close_write();
+    }
+    real!(mprotect(address => *mut c_void, len => usize, access => c_int) -> c_int)
+}
+
+extern "C" fn remap(
+    old: *mut c_void,
+    len: usize,
+    new_len: usize,
+    flags: c_int,
+    new: *mut c_void,
+    _: u64,
+) -> *mut c_void {
+    if crate::active() {
+        log::close_write();
+    }
+    real!(mremap(
+        old => *mut c_void, len => usize, new_len => usize, flags => c_int, new => *mut c_void
+    ) -> *mut c_void)
+}
+
+extern "C" fn detach(address: *const c_void, _: u64) -> c_int {
+    if crate::active() {
+        log::close_write();
+    }
+    real!(shmdt(address => *const c_void) -> c_int)
+}
+
+extern "C" fn unload(library: *mut c_void, _: u64) -> c_int {
+    if crate::active() {
+        log::close_write();
+    }
+    real!(dlclose(library => *mut c_void) -> c_int)
 }

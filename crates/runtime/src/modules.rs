@@ -11,7 +11,7 @@ static UNWINDER: Carrier<(u64, u64)> = Carrier::new((0, 0));
 /// This library's own code.
 static OURS: Carrier<(u64, u64)> = Carrier::new((0, 0));
 
-const SYSTEM_NAMES: [&str; 8] = [
+const SYSTEM_NAMES: [&str; 10] = [
     "libc.so",
     "libstdc++.so",
     "libc++.so",
@@ -20,6 +20,8 @@ const SYSTEM_NAMES: [&str; 8] = [
     "libpthread.so",
     "ld-linux",
     "libtsan",
+    "libatomic.so",
+    "libgomp.so",
 ];
 
 /// Looks at what is loaded.
@@ -63,21 +65,22 @@ pub fn is_left_alone(pc: u64) -> bool {
     !crate::active() || (UNWINDER.get().0..UNWINDER.get().1).contains(&pc)
 }
 
-fn is_system(pc: u64) -> bool {
+pub fn is_system(pc: u64) -> bool {
     SYSTEM.get().iter().any(|&(start, end)| (start..end).contains(&pc))
 }
 
 #[repr(C)]
-struct UnwindContext {
+pub struct UnwindContext {
     _private: [u8; 0],
 }
 
 unsafe extern "C" {
-    fn _Unwind_Backtrace(
+    pub fn _Unwind_Backtrace(
         visit: extern "C" fn(*mut UnwindContext, *mut c_void) -> c_int,
         argument: *mut c_void,
     ) -> c_int;
-    fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
+    pub fn _Unwind_GetIP(context: *mut UnwindContext) -> usize;
+    pub fn _Unwind_GetCFA(context: *mut UnwindContext) -> usize;
 }
 
 /// The call that a user would recognise: the return address itself when it lies in the program, else that of

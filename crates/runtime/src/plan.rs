@@ -7,8 +7,9 @@ use threadbare_trace::wire::{Ending, PendingRecord};
 use threadbare_trace::{EventKind, Plan, Policy, ThreadId, Until};
 
 use crate::hash::{Hasher, Random, mix};
+use crate::livelock::Watch;
 use crate::log;
-use crate::scheduler::{Scheduler, finish};
+use crate::scheduler::{Operation, Scheduler, finish};
 use crate::wait::Wait;
 
 /// How far the plan has been followed.
@@ -31,6 +32,9 @@ pub struct Follower {
     lowest: u64,
     /// Operations the running thread has done since it was switched to.
     streak: u64,
+    /// Operations done when a wait last timed out or a sleep was last over.
+    last_expiry: u64,
+    watch: Watch,
 }
 
 /// A thread that has run this long while others could is made to give way, whatever the policy, except under
@@ -38,6 +42,9 @@ pub struct Follower {
 const STREAK: u64 = 1000;
 /// A timed wait of a random schedule times out, though others could run, once in so many choices.
 const EARLY_TIMEOUT: u64 = 8;
+/// After so many operations without, somebody's sleep or timed wait is over though others can run: they may be
+/// waiting for it by looking again and again.
+const SLEEP: u64 = 2000;
 
 impl Follower {
     pub fn new(plan: Plan) -> Follower {
@@ -67,8 +74,14 @@ impl Follower {
     /// Ends a run that has become too long.
     pub fn check_bound(&self) {
         if self.operations >= self.plan.max_events {
-            finish(Ending::EventBound, 0, 0, "");
+            let ending = if self.watch.is_livelock() { Ending::Livelock } else { Ending::EventBound };
+            finish(ending, 0, 0, "");
         }
+    }
+
+    /// Thread `me` comes to an operation.
+    pub fn look(&mut self, me: usize, operation: &Operation, last_value: u64) {
+        self.watch.look(me, operation, last_value, self.operations, self.plan.max_events);
     }
 
     /// In the second half of the longest run allowed, scheduling is fair, so that what still goes on at its
@@ -156,6 +169,12 @@ impl Scheduler {
     pub fn pick_by_policy(&mut self) -> Option<usize> {
         if self.ready.is_empty() {
             return None;
+        }
+        if !self.timed.is_empty() && self.follower.operations - self.follower.last_expiry >= SLEEP {
+            self.follower.last_expiry = self.follower.operations;
+            if let Some(index) = self.expire_earliest() {
+                return Some(index);
+            }
         }
         let fair = self.follower.must_be_fair();
         if fair || matches!(self.follower.plan.policy, Policy::Random { .. }) {

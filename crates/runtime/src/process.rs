@@ -86,6 +86,7 @@ intercept! {
     __assert_fail/4 => assert_fail;
     __assert_perror_fail/4 => assert_perror_fail;
     fork/0 => fork_;
+    vfork/0 => fork_;
 }
 
 /// The end of the process is an operation like any other: threads nobody joined may go first.
@@ -100,9 +101,16 @@ fn exit_point(code: c_int, pc: u64) {
 extern "C" fn exit_(code: c_int, pc: u64) -> ! {
     exit_point(code, pc);
     if active() {
-        threads::run_destructors();
+        threads::run_thread_locals();
     }
     leave(code)
+}
+
+/// Not in libc.so, but in what is linked into each program; one that is linked with libtsan takes it from there.
+#[unsafe(no_mangle)]
+extern "C" fn atexit(handler: extern "C" fn()) -> c_int {
+    let nothing = std::ptr::null_mut();
+    real!(__cxa_atexit(handler => extern "C" fn(), nothing => *mut c_void, nothing => *mut c_void) -> c_int)
 }
 
 /// libc's `exit`: handlers and destructors run, and the process ends.
@@ -127,8 +135,10 @@ extern "C" fn abort_(pc: u64) -> ! {
         real!(abort());
         unreachable!("abort returned")
     }
+    // From libstdc++ it is the end of `std::terminate`; a program may call it while it handles an exception.
+    let terminates = modules::is_system(pc);
     let pc = modules::users_call(pc);
-    match uncaught_exception() {
+    match uncaught_exception().filter(|_| terminates) {
         Some(name) => finish(Ending::Exception, 0, pc, &name),
         None => finish(Ending::Abort, 0, pc, ""),
     }
@@ -231,20 +241,22 @@ extern "C" fn fatal(signal: c_int, info: *const libc::siginfo_t, context: *const
     let (registers, address) = unsafe { (&(*context).uc_mcontext.gregs, (*info).si_addr() as u64) };
     let pc = registers[libc::REG_RIP as usize] as u64;
     let stack_pointer = registers[libc::REG_RSP as usize] as u64;
+    // What the program was about to write may be what it died of.
+    log::forget_write();
+    const NEAR: u64 = 1 << 16;
+    let overflow = address.wrapping_sub(stack_pointer) < NEAR || stack_pointer.wrapping_sub(address) < NEAR;
     // A location is looked up one byte before its address, which for a call is the call itself; a fault is at
     // the instruction. In a hook that was passed a wild pointer, the top of the stack is its return address.
-    let pc = if modules::is_ours(pc) {
-        // SAFETY: the stack pointer of code that was running.
-        unsafe { (stack_pointer as *const u64).read() }
-    } else {
-        pc + 1
+    let pc = match modules::is_ours(pc) {
+        false => pc + 1,
+        true if overflow => 0,
+        true => {
+            // SAFETY: the stack pointer of code that was running.
+            let top = unsafe { (stack_pointer as *const u64).read() };
+            if modules::is_ours(top) { 0 } else { top }
+        }
     };
-    let message =
-        if address.wrapping_sub(stack_pointer) < 1 << 16 || stack_pointer.wrapping_sub(address) < 1 << 16 {
-            "stack overflow".to_owned()
-        } else {
-            format!("address {address:#x}")
-        };
+    let message = if overflow { "stack overflow".to_owned() } else { format!("address {address:#x}") };
     let message = if signal == libc::SIGABRT { String::new() } else { message };
     finish(Ending::Signal, signal as u32, pc, &message)
 }

@@ -39,6 +39,10 @@ pub struct Thread {
     pub result: *mut c_void,
     pub detached: bool,
     pub destructors: Vec<(unsafe extern "C" fn(*mut c_void), *mut c_void)>,
+    /// Clean-up handlers of C code, innermost last.
+    pub cleanups: Vec<*mut crate::threads::CleanupBuffer>,
+    /// What its last event brought: a value read or written.
+    pub last_value: u64,
     /// Read-write locks it holds for reading; other locks name their owner themselves.
     pub read_locks: Vec<u64>,
 }
@@ -127,6 +131,8 @@ impl Thread {
             result: std::ptr::null_mut(),
             detached: false,
             destructors: Vec::new(),
+            cleanups: Vec::new(),
+            last_value: 0,
             read_locks: Vec::new(),
         }
     }
@@ -140,6 +146,9 @@ pub fn point(operation: Operation) -> bool {
     learn::moves_on();
     let me = sched.current;
     announce(me, &operation);
+    if sched.running {
+        sched.follower.look(me, &operation, sched.threads[me].last_value);
+    }
     let thread = &mut sched.threads[me];
     thread.wait = operation.wait;
     thread.deadline = operation.deadline;
@@ -151,6 +160,12 @@ pub fn point(operation: Operation) -> bool {
         sched.switch_to(next);
     }
     chosen(operation.deadline.is_some())
+}
+
+/// A second operation that happens together with the one before it: there is no choice between the two.
+pub fn go_on(operation: &Operation) {
+    announce(get().current, operation);
+    chosen(false);
 }
 
 /// The running thread was picked: its operation happens now.
@@ -235,7 +250,7 @@ impl Scheduler {
     }
 
     /// Lets the wait that is over first time out.
-    fn expire_earliest(&mut self) -> Option<usize> {
+    pub fn expire_earliest(&mut self) -> Option<usize> {
         let mut waiting: Vec<usize> = self.timed.iter().collect();
         waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
         waiting.into_iter().find(|&index| self.expire(index))
@@ -245,6 +260,16 @@ impl Scheduler {
     pub fn released(&mut self, address: u64) {
         for index in 0..self.threads.len() {
             if self.threads[index].wait.concerns(address) {
+                self.ready.insert(index);
+            }
+        }
+    }
+
+    /// A thread has ended: whoever waits for a robust mutex may find it an orphan.
+    fn orphaned(&mut self) {
+        for index in 0..self.threads.len() {
+            if matches!(self.threads[index].wait, Wait::Mutex(address) if wait::Mutex::at(address).is_robust())
+            {
                 self.ready.insert(index);
             }
         }
@@ -270,7 +295,12 @@ impl Scheduler {
     /// Nobody can go on.
     fn stuck(&mut self) -> ! {
         if self.threads.iter().all(|thread| thread.done) {
-            // The last thread of a program whose main thread left by `pthread_exit`.
+            // The last thread of a program whose main thread left by `pthread_exit`. It goes on, to run what is to
+            // run at exit.
+            let last = self.current;
+            self.threads[last].done = false;
+            self.threads[last].wait = Wait::Nothing;
+            self.ready.insert(last);
             crate::process::leave(0);
         }
         for (index, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.done) {
@@ -308,6 +338,7 @@ pub fn end_thread() -> ! {
     // SAFETY: the slot of a thread that exists.
     unsafe { (*log::pending(me)).kind = 0 };
     sched.released(wait::thread_address(me));
+    sched.orphaned();
     let next = sched.choose();
     sched.switch_to(next);
     unreachable!("a thread that ended was run again")

@@ -85,6 +85,7 @@ fn start_run() {
     let plan = plan::read();
     chance::seed(plan.seed);
     log::record_functions(plan.functions);
+    log::allow(plan.max_events);
     if plan.learn {
         learn::start();
     }

@@ -2,14 +2,14 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::EventKind;
 use threadbare_trace::wire::{Ending, MAX_THREADS, StackSpan};
+use threadbare_trace::{EventKind, Outcome};
 
 use crate::carrier::Carrier;
 use crate::context::{self, Context, POOL_STACK, Stack};
 use crate::entry::intercept;
 use crate::log::Entry;
-use crate::modules::users_call;
+use crate::modules::{_Unwind_GetCFA, UnwindContext, users_call};
 use crate::real::real;
 use crate::scheduler::{self, Operation, Thread, finish, point};
 use crate::time::{self, Clock};
@@ -40,6 +40,7 @@ intercept! {
     pthread_clockjoin_np/4 => clock_join;
     pthread_detach/1 => detach;
     pthread_exit/1 => exit_thread;
+    pthread_kill/2 => kill;
 }
 
 pub extern "C" fn create(
@@ -62,7 +63,7 @@ pub extern "C" fn create(
     point(Operation::new(EventKind::Fork, pc, scheduler::get().threads.len() as u64));
     let index = scheduler::get().threads.len();
     if index >= MAX_THREADS {
-        return libc::EAGAIN;
+        return not_created(libc::EAGAIN, pc);
     }
     let (stack, detached) = wanted(attributes, index);
     let (stack_low, stack_high) = match stack {
@@ -75,12 +76,18 @@ pub extern "C" fn create(
     let made = CONTEXTS.get().get_mut(index).and_then(Option::take);
     let context = match (made, &stack) {
         (Some(context), Stack::Slot { bytes, .. }) if *bytes <= POOL_STACK => Ok(context),
+        // A stack that was made ahead grows downwards.
+        (Some(context), Stack::Slot { bytes, .. })
+            if layout::reserve(stack_low, bytes.min(&Stack::SLOT_MAX) - POOL_STACK) =>
+        {
+            Ok(context)
+        }
         _ => heap::for_runtime(|| context::create(stack)),
     };
     let (context, calls) = match (context, calls::create(index)) {
         (Ok(context), Some(calls)) => (context, calls),
-        (Err(error), _) => return error,
-        (_, None) => return libc::EAGAIN,
+        (Err(error), _) => return not_created(error, pc),
+        (_, None) => return not_created(libc::EAGAIN, pc),
     };
     // SAFETY: the program's place for the handle.
     unsafe { handle.write(context.handle) };
@@ -96,6 +103,12 @@ pub extern "C" fn create(
     sched.add_thread(thread, &Operation::new(EventKind::Begin, routine + 1, 0));
     Entry::new(EventKind::Fork, pc, index as u64).value(index as u64).write();
     0
+}
+
+/// A creation that failed is an event all the same: its schedule point was passed.
+fn not_created(error: c_int, pc: u64) -> c_int {
+    Entry::new(EventKind::Fork, pc, u64::MAX).outcome(Outcome::Error).write();
+    error
 }
 
 /// What the attributes ask for: the stack of thread `index`, and whether it is detached.
@@ -199,7 +212,8 @@ extern "C" fn stack_begins(index: usize, base: u64) {
 
 /// Ends the running thread.
 fn end(result: *mut c_void) -> ! {
-    run_destructors();
+    run_thread_locals();
+    run_keys();
     let sched = scheduler::get();
     sched.threads[sched.current].result = result;
     point(Operation::new(EventKind::End, 0, 0));
@@ -236,8 +250,7 @@ fn join_until(
     let entry = Entry::new(EventKind::Join, pc, target as u64).value(target as u64);
     let thread = &mut scheduler::get().threads[target];
     if timed_out || !thread.done {
-        use threadbare_trace::Outcome::{Failed, TimedOut};
-        entry.outcome(if timed_out { TimedOut } else { Failed }).write();
+        entry.outcome(if timed_out { Outcome::TimedOut } else { Outcome::Failed }).write();
         return if timed_out { libc::ETIMEDOUT } else { libc::EBUSY };
     }
     entry.write();
@@ -305,6 +318,18 @@ pub extern "C" fn detach(handle: libc::pthread_t, pc: u64) -> c_int {
     if std::mem::replace(&mut thread.detached, true) { libc::EINVAL } else { 0 }
 }
 
+extern "C" fn kill(handle: libc::pthread_t, signal: c_int, pc: u64) -> c_int {
+    // SAFETY: asks who is running.
+    if !active() || handle == unsafe { libc::pthread_self() } && signal != 0 {
+        return real!(pthread_kill(handle => libc::pthread_t, signal => c_int) -> c_int);
+    }
+    match (find(handle), signal) {
+        (None, _) => libc::ESRCH,
+        (Some(_), 0) => 0,
+        _ => unsupported("a signal to another thread is not modelled", pc),
+    }
+}
+
 #[repr(C)]
 struct Exception {
     class: u64,
@@ -312,12 +337,12 @@ struct Exception {
     private: [u64; 4],
 }
 
-type Stop = extern "C" fn(c_int, c_int, u64, *mut Exception, *mut c_void, *mut c_void) -> c_int;
+type Stop = extern "C" fn(c_int, c_int, u64, *mut Exception, *mut UnwindContext, *mut c_void) -> c_int;
 
 unsafe extern "C" {
     fn pthread_attr_getdetachstate(attributes: *const libc::pthread_attr_t, state: *mut c_int) -> c_int;
     fn _Unwind_ForcedUnwind(exception: *mut Exception, stop: Stop, argument: *mut c_void) -> c_int;
-    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+    fn siglongjmp(buffer: *mut CleanupBuffer, value: c_int) -> !;
 }
 
 pub extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
@@ -330,7 +355,7 @@ pub extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
         actions: c_int,
         _: u64,
         _: *mut Exception,
-        context: *mut c_void,
+        context: *mut UnwindContext,
         result: *mut c_void,
     ) -> c_int {
         const END_OF_STACK: c_int = 16;
@@ -339,6 +364,16 @@ pub extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
         let base = scheduler::stack_span(sched.current).base;
         // SAFETY: the unwinder's context.
         let stack_pointer = unsafe { _Unwind_GetCFA(context) } as u64;
+        let cleanups = &mut sched.threads[sched.current].cleanups;
+        if let Some(&buffer) = cleanups.last() {
+            // SAFETY: a buffer on this thread's stack, in a frame that is still there.
+            if actions & END_OF_STACK != 0 || unsafe { (*buffer).stack_pointer() } <= stack_pointer {
+                cleanups.pop();
+                sched.threads[sched.current].result = result;
+                // SAFETY: as above. The code there calls the handler and then `__pthread_unwind_next`.
+                unsafe { siglongjmp(buffer, 1) };
+            }
+        }
         // The frames of the runtime and of libc outside the thread's routine hold nothing to clean up.
         if actions & END_OF_STACK != 0 || stack_pointer >= base {
             end(result);
@@ -350,6 +385,55 @@ pub extern "C" fn exit_thread(result: *mut c_void, _: u64) -> ! {
     // SAFETY: unwinds the running thread; destructors and clean-up handlers run on the way.
     unsafe { _Unwind_ForcedUnwind(exception, stop, result) };
     end(result)
+}
+
+/// What `pthread_cleanup_push` in C (without `-fexceptions`) leaves on the stack: glibc's
+/// `__pthread_unwind_buf_t`, which begins like a `sigjmp_buf`.
+#[repr(C)]
+pub struct CleanupBuffer {
+    registers: [u64; 8],
+    mask_was_saved: c_int,
+    private: [*mut c_void; 4],
+}
+
+impl CleanupBuffer {
+    /// The stack pointer to go back to. glibc hides it with a secret of the process.
+    fn stack_pointer(&self) -> u64 {
+        const RSP: usize = 6;
+        let guard: u64;
+        // SAFETY: glibc keeps the pointer guard there in every thread.
+        unsafe { std::arch::asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly, pure)) };
+        self.registers[RSP].rotate_right(17) ^ guard
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __pthread_register_cancel(buffer: *mut CleanupBuffer) {
+    if !active() {
+        return real!(__pthread_register_cancel(buffer => *mut CleanupBuffer));
+    }
+    let sched = scheduler::get();
+    sched.threads[sched.current].cleanups.push(buffer);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __pthread_unregister_cancel(buffer: *mut CleanupBuffer) {
+    if !active() {
+        return real!(__pthread_unregister_cancel(buffer => *mut CleanupBuffer));
+    }
+    let sched = scheduler::get();
+    sched.threads[sched.current].cleanups.retain(|&other| other != buffer);
+}
+
+/// A clean-up handler has run: on with the unwinding.
+#[unsafe(no_mangle)]
+extern "C" fn __pthread_unwind_next(buffer: *mut CleanupBuffer) -> ! {
+    if !active() {
+        real!(__pthread_unwind_next(buffer => *mut CleanupBuffer));
+        unreachable!("__pthread_unwind_next returned")
+    }
+    let sched = scheduler::get();
+    exit_thread(sched.threads[sched.current].result, 0)
 }
 
 /// C++ and Rust register destructors of thread-local variables here.
@@ -396,17 +480,18 @@ pub extern "C" fn pthread_key_delete(key: libc::pthread_key_t) -> c_int {
     real!(pthread_key_delete(key => libc::pthread_key_t) -> c_int)
 }
 
-/// Runs what is to run at the end of a thread that libc will not see ending.
-pub fn run_destructors() {
-    let sched = scheduler::get();
-    let me = sched.current;
-    if me == 0 {
-        return;
-    }
+/// Destroys the running thread's C++ and Rust thread-locals, as the end of a thread does and `exit` too. (The
+/// main thread's are libc's.)
+pub fn run_thread_locals() {
+    let me = scheduler::get().current;
     while let Some((destructor, object)) = scheduler::get().threads[me].destructors.pop() {
         // SAFETY: registered for this.
         unsafe { destructor(object) };
     }
+}
+
+/// Runs the destructors of thread-specific keys, as the end of a thread does and `exit` does not.
+fn run_keys() {
     const ROUNDS: usize = 4;
     for _ in 0..ROUNDS {
         let mut ran = false;

@@ -75,6 +75,19 @@ extern "C" fn clock_gettime(clock: Clock, time: TimeOut) -> c_int {
 }
 
 #[unsafe(no_mangle)]
+extern "C" fn timespec_get(time: TimeOut, base: c_int) -> c_int {
+    const TIME_UTC: c_int = 1;
+    if !active() {
+        return real!(timespec_get(time => TimeOut, base => c_int) -> c_int);
+    }
+    if base != TIME_UTC {
+        return 0;
+    }
+    clock_gettime(libc::CLOCK_REALTIME, time);
+    base
+}
+
+#[unsafe(no_mangle)]
 extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
     if !active() {
         return real!(gettimeofday(time => *mut libc::timeval, zone => *mut c_void) -> c_int);
@@ -136,7 +149,7 @@ fn sleep_for(duration: u64, pc: u64) {
     sleep_until(scheduler::get().now.saturating_add(duration), pc);
 }
 
-extern "C" fn sched_yield_(pc: u64) -> c_int {
+pub extern "C" fn sched_yield_(pc: u64) -> c_int {
     if !active() {
         return real!(sched_yield() -> c_int);
     }

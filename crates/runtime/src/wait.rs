@@ -8,7 +8,7 @@ use std::ffi::c_int;
 
 use threadbare_trace::EventKind;
 
-use crate::scheduler::Scheduler;
+use crate::scheduler::{self, Scheduler};
 
 /// Why a thread may be unable to do its operation.
 #[derive(Clone, Copy, Debug)]
@@ -121,6 +121,11 @@ impl Mutex {
     pub const RECURSIVE: c_int = 1;
     pub const ERROR_CHECK: c_int = 2;
     const TYPE: c_int = 3;
+    const ROBUST: c_int = 16;
+    /// In `count`: the owner died, and nobody has said yet that the data is consistent again.
+    pub const INCONSISTENT: u32 = 1 << 31;
+    /// In `owner`: a holder gave an inconsistent mutex up.
+    pub const LOST: c_int = -1;
 
     pub fn at(address: u64) -> &'static mut Mutex {
         // SAFETY: the program passed it as a mutex.
@@ -135,10 +140,23 @@ impl Mutex {
         self.lock != 0 && self.owner == thread as c_int + 1
     }
 
+    pub fn is_robust(&self) -> bool {
+        self.kind & Mutex::ROBUST != 0
+    }
+
+    /// Its owner ended without unlocking it, which only a robust mutex gets over.
+    pub fn is_orphan(&self, sched: &Scheduler) -> bool {
+        let owner = usize::try_from(self.owner).ok().and_then(|owner| owner.checked_sub(1));
+        self.is_robust()
+            && self.lock != 0
+            && owner.and_then(|owner| sched.threads.get(owner)).is_some_and(|owner| owner.done)
+    }
+
     /// A lock by `thread` returns, be it with an error.
     pub fn can_lock(&self, thread: usize) -> bool {
         self.lock == 0
             || self.is_owned_by(thread) && matches!(self.kind(), Mutex::RECURSIVE | Mutex::ERROR_CHECK)
+            || self.is_orphan(scheduler::get())
     }
 
     pub fn take(&mut self, thread: usize) {
@@ -257,7 +275,8 @@ impl Scheduler {
     pub fn notify(&mut self, address: u64, most: u64, wanted: u32) -> u64 {
         let waits = |wait: &Wait| matches!(*wait, Wait::Wakeup { address: of, mask, .. } if of == address && mask & wanted != 0);
         let waiting = self.threads.iter().filter(|thread| !thread.done && waits(&thread.wait)).count() as u64;
-        let given = self.wakeups.tokens.iter().filter(|token| token.address == address).count() as u64;
+        let given = |token: &&Token| token.address == address && token.mask & wanted != 0;
+        let given = self.wakeups.tokens.iter().filter(given).count() as u64;
         let woken = most.min(waiting.saturating_sub(given));
         for _ in 0..woken {
             let time = self.wakeups.ticket();

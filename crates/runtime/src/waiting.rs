@@ -123,6 +123,10 @@ extern "C" fn barrier_wait(barrier: Barrier, pc: u64) -> c_int {
 pub unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" fn()) -> c_int {
     naked_asm!(
         ".cfi_startproc",
+        // Cleanups only: where the routine throws, the control is reset on the way.
+        ".cfi_personality 0x9b, {personality}",
+        ".cfi_lsda 0x1b, .Lonce_table",
+        "8:",
         "mov rdx, [rsp]",
         "push rbx",
         ".cfi_adjust_cfa_offset 8",
@@ -139,12 +143,15 @@ pub unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" f
         "call {enter}",
         "test eax, eax",
         "je 2f",
+        "3:",
         "call r12",
+        "4:",
         "mov rdi, rbx",
         "mov rsi, r13",
         "call {leave}",
         "2:",
         "xor eax, eax",
+        ".cfi_remember_state",
         "pop r13",
         ".cfi_adjust_cfa_offset -8",
         "pop r12",
@@ -152,10 +159,52 @@ pub unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" f
         "pop rbx",
         ".cfi_adjust_cfa_offset -8",
         "ret",
+        ".cfi_restore_state",
+        // The landing pad: the exception is in rax.
+        "5:",
+        "mov r12, rax",
+        "mov rdi, rbx",
+        "mov rsi, r13",
+        "call {abandon}",
+        "mov rdi, r12",
+        "call {resume}",
+        "6:",
         ".cfi_endproc",
+        // Which call leads to which landing pad: all of the function is listed, or the unwinder gives up.
+        ".pushsection .gcc_except_table, \"a\", @progbits",
+        ".Lonce_table:",
+        ".byte 0xff, 0xff, 0x03",
+        ".uleb128 39",
+        ".long 0, 3b - 8b, 0",
+        ".byte 0",
+        ".long 3b - 8b, 4b - 3b, 5b - 8b",
+        ".byte 0",
+        ".long 4b - 8b, 6b - 4b, 0",
+        ".byte 0",
+        ".popsection",
         enter = sym once_enter,
         leave = sym once_leave,
+        abandon = sym once_abandon,
+        resume = sym _Unwind_Resume,
+        personality = sym PERSONALITY,
     )
+}
+
+unsafe extern "C" {
+    fn _Unwind_Resume(exception: *mut u8) -> !;
+    fn __gcc_personality_v0();
+}
+
+/// The unwinder wants the personality's address in a place of its own.
+static PERSONALITY: unsafe extern "C" fn() = __gcc_personality_v0;
+
+/// The routine threw: it has not been run.
+extern "C" fn once_abandon(control: *mut c_int, pc: u64) {
+    let (address, pc) = (control as u64, users_call(pc));
+    point(Operation::new(EventKind::OnceLeave, pc, address));
+    *once(address) = 0;
+    Entry::new(EventKind::OnceLeave, pc, address).outcome(Outcome::Error).write();
+    scheduler::get().released(address);
 }
 
 /// 1 when the caller is to run the routine.

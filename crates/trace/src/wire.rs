@@ -117,17 +117,30 @@ pub enum Ending {
     DoubleFree = 10,
     InvalidFree = 11,
     HeapOverflow = 12,
+    Livelock = 13,
 }
 
 impl Ending {
     pub fn from_number(number: u32) -> Option<Ending> {
         use Ending::*;
         [
-            Silent, Assertion, Abort, Signal, Exception, Deadlock, EventBound, Diverged, Unsupported,
-            UseAfterFree, DoubleFree, InvalidFree, HeapOverflow,
+            Silent,
+            Assertion,
+            Abort,
+            Signal,
+            Exception,
+            Deadlock,
+            EventBound,
+            Diverged,
+            Unsupported,
+            UseAfterFree,
+            DoubleFree,
+            InvalidFree,
+            HeapOverflow,
+            Livelock,
         ]
-            .into_iter()
-            .find(|ending| *ending as u32 == number)
+        .into_iter()
+        .find(|ending| *ending as u32 == number)
     }
 }
 
