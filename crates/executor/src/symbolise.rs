@@ -172,13 +172,17 @@ impl<'p> Tables<'p> {
         let block = Block { size: record.value, site, thread, ordinal: *ordinal };
         let there = record.object..record.object + block.size.max(1);
         let stale: Vec<u64> = self.blocks.range(there).map(|(&start, _)| start).collect();
-        stale.iter().for_each(|start| drop(self.blocks.remove(start)));
+        for start in stale {
+            self.blocks.remove(&start);
+        }
         self.blocks.insert(record.object, block);
     }
 
     fn object(&mut self, kind: EventKind, number: u64) -> u32 {
         let name = match kind {
-            EventKind::Fork | EventKind::Join | EventKind::Detach => ObjectName::Thread(number as u32),
+            EventKind::Fork | EventKind::Join | EventKind::Detach | EventKind::Cancel => {
+                ObjectName::Thread(number as u32)
+            }
             _ if number == 0 => ObjectName::None,
             _ => self.memory(number),
         };

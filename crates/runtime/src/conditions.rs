@@ -9,6 +9,7 @@ use std::ffi::c_int;
 use threadbare_trace::{EventKind, Outcome};
 
 use crate::active;
+use crate::cancellation;
 use crate::entry::intercept;
 use crate::locks;
 use crate::log::Entry;
@@ -50,7 +51,8 @@ fn wait_until(condition: u64, mutex: u64, deadline: Option<u64>, pc: u64) -> c_i
     let ticket = scheduler::get().wakeups.ticket();
     let waiting = Wait::Wakeup { address: condition, ticket, mask: ANY, mutex: Some(mutex) };
     let kind = resume_kind(Some(mutex));
-    let timed_out = point(Operation::new(kind, pc, condition).waiting(waiting).until(deadline));
+    let operation = Operation::new(kind, pc, condition).waiting(waiting).until(deadline);
+    let timed_out = point(operation.cancellable());
     let sched = scheduler::get();
     if !timed_out {
         sched.wakeups.take(condition, ticket, ANY);
@@ -62,6 +64,7 @@ fn wait_until(condition: u64, mutex: u64, deadline: Option<u64>, pc: u64) -> c_i
     let outcome = if timed_out { Outcome::TimedOut } else { Outcome::Done };
     Entry::new(kind, pc, condition).outcome(outcome).value(mutex).write();
     Entry::new(EventKind::Lock, pc, mutex).write();
+    cancellation::act();
     if timed_out { libc::ETIMEDOUT } else { 0 }
 }
 

@@ -10,7 +10,7 @@ use crate::log::Entry;
 use crate::modules::users_call;
 use crate::scheduler::{self, Operation, point};
 use crate::wait::{Wait, resume_kind};
-use crate::{active, chance, system, threads, time};
+use crate::{active, chance, identity, system, threads, time};
 
 /// Seven arguments leave no register for the return address; only the carrier needs it.
 static RETURN_ADDRESS: Carrier<u64> = Carrier::new(0);
@@ -33,6 +33,8 @@ extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64, f: u6
         match number {
             libc::SYS_futex => return futex(a, b as c_int, c as u32, d, e, f as u32, pc),
             libc::SYS_getrandom => return chance::system_call(a, b),
+            libc::SYS_getpid => return c_long::from(identity::process_id()),
+            libc::SYS_gettid => return c_long::from(identity::thread_id()),
             libc::SYS_sched_yield => {
                 time::give_way(pc);
                 return 0;

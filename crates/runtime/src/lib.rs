@@ -11,8 +11,8 @@
 //! | module | does |
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
-//! | `threads`, `locks`, `conditions`, `waiting`, `c11`, `futex`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `chance` | what else it calls that must be seen or fixed |
+//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `stdio`, `time` | what the program calls to synchronise |
+//! | `heap`, `memory`, `process`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
 //! | `shadow`, `learn` | which memory is tracked; which should be |
@@ -29,15 +29,19 @@ mod atomics;
 mod bits;
 mod c11;
 mod calls;
+mod cancellation;
 mod carrier;
 mod chance;
 mod conditions;
 mod context;
 mod entry;
+mod files;
 mod futex;
 mod hash;
 mod heap;
 mod hooks;
+mod identity;
+mod io;
 mod layout;
 mod learn;
 mod livelock;
@@ -52,6 +56,7 @@ mod scheduler;
 mod server;
 mod shadow;
 mod spans;
+mod stdio;
 mod system;
 mod threads;
 mod time;

@@ -170,8 +170,9 @@ impl Scheduler {
         if self.ready.is_empty() {
             return None;
         }
-        if !self.timed.is_empty() && self.follower.operations - self.follower.last_expiry >= SLEEP {
+        if self.follower.operations - self.follower.last_expiry >= SLEEP {
             self.follower.last_expiry = self.follower.operations;
+            self.look_outside();
             if let Some(index) = self.expire_earliest() {
                 return Some(index);
             }

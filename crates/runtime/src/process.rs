@@ -198,6 +198,7 @@ extern "C" fn assert_perror_fail(
 /// A child of the tested program is not under test: it runs as if the runtime were inactive.
 extern "C" fn fork_(_: u64) -> libc::pid_t {
     let child = real!(fork() -> libc::pid_t);
+    crate::io::forked();
     if child == 0 && active() {
         ACTIVE.store(false, Ordering::Relaxed);
         WATCH.store(IGNORE, Ordering::Relaxed);

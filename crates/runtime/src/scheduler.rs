@@ -16,6 +16,7 @@ use threadbare_trace::wire::{Ending, MESSAGE_BYTES, PendingRecord, StackSpan};
 use threadbare_trace::{EventKind, ThreadId};
 
 use crate::bits::Bits;
+use crate::cancellation::{self, Cancellation};
 use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
@@ -41,6 +42,9 @@ pub struct Thread {
     pub destructors: Vec<(unsafe extern "C" fn(*mut c_void), *mut c_void)>,
     /// Clean-up handlers of C code, innermost last.
     pub cleanups: Vec<*mut crate::threads::CleanupBuffer>,
+    pub cancellation: Cancellation,
+    /// It waits at a cancellation point.
+    pub cancellable: bool,
     /// What its last event brought: a value read or written.
     pub last_value: u64,
     /// Read-write locks it holds for reading; other locks name their owner themselves.
@@ -54,16 +58,22 @@ pub struct Operation {
     pub pc: u64,
     pub wait: Wait,
     pub deadline: Option<u64>,
+    /// A request to cancel the thread ends the wait.
+    pub cancellable: bool,
 }
 
 impl Operation {
     /// One that never waits.
     pub fn new(kind: EventKind, pc: u64, object: u64) -> Operation {
-        Operation { kind, object, pc, wait: Wait::Nothing, deadline: None }
+        Operation { kind, object, pc, wait: Wait::Nothing, deadline: None, cancellable: false }
     }
 
     pub fn waiting(self, wait: Wait) -> Operation {
         Operation { wait, ..self }
+    }
+
+    pub fn cancellable(self) -> Operation {
+        Operation { cancellable: true, ..self }
     }
 
     pub fn until(self, deadline: Option<u64>) -> Operation {
@@ -132,6 +142,8 @@ impl Thread {
             detached: false,
             destructors: Vec::new(),
             cleanups: Vec::new(),
+            cancellation: Cancellation::default(),
+            cancellable: false,
             last_value: 0,
             read_locks: Vec::new(),
         }
@@ -144,6 +156,7 @@ pub fn point(operation: Operation) -> bool {
     let sched = get();
     log::close_write();
     learn::moves_on();
+    cancellation::act_asynchronously();
     let me = sched.current;
     announce(me, &operation);
     if sched.running {
@@ -152,6 +165,7 @@ pub fn point(operation: Operation) -> bool {
     let thread = &mut sched.threads[me];
     thread.wait = operation.wait;
     thread.deadline = operation.deadline;
+    thread.cancellable = operation.cancellable;
     if operation.deadline.is_some() {
         sched.timed.insert(me);
     }
@@ -213,34 +227,43 @@ impl Scheduler {
         }
         self.follower.check_bound();
         loop {
-            let picked = self.pick_forced().or_else(|| self.pick_by_policy());
-            match picked {
-                Some(next) if self.can_run(next) => {
-                    self.follower.picked(self.current, next);
-                    return next;
-                }
-                Some(next) => self.ready.remove(next),
-                None => match self.expire_earliest() {
-                    Some(next) => {
-                        self.follower.picked(self.current, next);
-                        return next;
-                    }
+            let Some(next) = self.pick_forced().or_else(|| self.pick_by_policy()) else {
+                match self.pick_by_time() {
+                    Some(next) => return self.picked(next),
+                    None if self.wait_outside() => continue,
                     None => self.stuck(),
-                },
+                }
+            };
+            if self.can_run(next) {
+                return self.picked(next);
             }
+            self.ready.remove(next);
         }
+    }
+
+    fn picked(&mut self, next: usize) -> usize {
+        self.follower.picked(self.current, next);
+        next
+    }
+
+    /// Nobody can run as things are: somebody for whom there is something outside, or whose time is up first.
+    fn pick_by_time(&mut self) -> Option<usize> {
+        self.look_outside();
+        let ready = self.ready.iter().find(|&index| self.can_run(index));
+        ready.or_else(|| self.expire_earliest())
     }
 
     pub fn can_run(&self, index: usize) -> bool {
         let thread = &self.threads[index];
-        !thread.done && (thread.timed_out || thread.wait.is_over(self, index))
+        let cancelled = thread.cancellable && thread.cancellation.is_due() && thread.wait.may_end(index);
+        !thread.done && (thread.timed_out || cancelled || thread.wait.is_over(self, index))
     }
 
     /// Lets the timed wait of `index` time out, if the thread could then go on at once.
     pub fn expire(&mut self, index: usize) -> bool {
         let thread = &self.threads[index];
         let Some(deadline) = thread.deadline else { return false };
-        if !thread.wait.may_time_out(self, index) {
+        if !thread.wait.may_end(index) {
             return false;
         }
         self.now = self.now.max(deadline);

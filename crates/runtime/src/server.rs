@@ -8,15 +8,24 @@ use threadbare_trace::wire::{Ending, SOCKET_FD, message};
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::die;
-use crate::{chance, heap, learn, log, scheduler, shadow, system, threads};
+use crate::{chance, files, heap, learn, log, scheduler, shadow, system, threads};
 
 /// Contexts made before anything is known of the program.
 const FIRST_CONTEXTS: usize = 4;
 
 /// Called before the first thread is created. Serves the tool's plans; returns once in each run.
 pub fn serve() {
+    // SAFETY: errno of the running thread, which the program must find as it left it.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    serve_plans();
+    *errno = before;
+}
+
+fn serve_plans() {
     threads::ensure_contexts(FIRST_CONTEXTS);
     log::prologue(heap::live_blocks());
+    files::remember();
     send(&[message::READY]);
     loop {
         receive();
@@ -82,6 +91,7 @@ fn start_run() {
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
     }
+    files::separate();
     let plan = plan::read();
     chance::seed(plan.seed);
     log::record_functions(plan.functions);

@@ -14,7 +14,7 @@ use crate::real::real;
 use crate::scheduler::{self, Operation, Thread, finish, point};
 use crate::time::{self, Clock};
 use crate::wait::Wait;
-use crate::{active, calls, heap, layout, log, server};
+use crate::{active, calls, cancellation, heap, layout, log, server};
 
 type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -222,7 +222,7 @@ fn end(result: *mut c_void) -> ! {
 }
 
 /// The index of the thread with this handle.
-fn find(handle: libc::pthread_t) -> Option<usize> {
+pub fn find(handle: libc::pthread_t) -> Option<usize> {
     // SAFETY: contexts live for ever.
     let is = |thread: &Thread| unsafe { (*thread.context).handle == handle };
     scheduler::get().threads.iter().position(is)
@@ -246,7 +246,9 @@ fn join_until(
     }
     let pc = users_call(pc);
     let wait = if try_only { Wait::Nothing } else { Wait::Join(target) };
-    let timed_out = point(Operation::new(EventKind::Join, pc, target as u64).waiting(wait).until(deadline));
+    let operation = Operation::new(EventKind::Join, pc, target as u64).waiting(wait).until(deadline);
+    let timed_out = point(operation.cancellable());
+    cancellation::act_at(EventKind::Join, pc, target as u64);
     let entry = Entry::new(EventKind::Join, pc, target as u64).value(target as u64);
     let thread = &mut scheduler::get().threads[target];
     if timed_out || !thread.done {

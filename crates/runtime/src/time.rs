@@ -6,6 +6,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 use threadbare_trace::EventKind;
 
 use crate::active;
+use crate::cancellation;
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::users_call;
@@ -128,6 +129,7 @@ intercept! {
     usleep/1 => usleep_;
     nanosleep/2 => nanosleep_;
     clock_nanosleep/4 => clock_nanosleep_;
+    pause/0 => pause_;
 }
 
 /// Lets others go first.
@@ -141,7 +143,8 @@ pub fn give_way(pc: u64) {
 fn sleep_until(time: u64, pc: u64) {
     let pc = users_call(pc);
     let deadline = Some(time.max(scheduler::get().now));
-    point(Operation::new(EventKind::Sleep, pc, 0).waiting(Wait::Sleep).until(deadline));
+    point(Operation::new(EventKind::Sleep, pc, 0).waiting(Wait::Sleep).until(deadline).cancellable());
+    cancellation::act_at(EventKind::Sleep, pc, 0);
     Entry::new(EventKind::Sleep, pc, 0).write();
 }
 
@@ -155,6 +158,17 @@ pub extern "C" fn sched_yield_(pc: u64) -> c_int {
     }
     give_way(pc);
     0
+}
+
+/// Waits for a signal; none is modelled, so for ever.
+extern "C" fn pause_(pc: u64) -> c_int {
+    if !active() {
+        return real!(pause() -> c_int);
+    }
+    let pc = users_call(pc);
+    point(Operation::new(EventKind::Sleep, pc, 0).waiting(Wait::Sleep).cancellable());
+    cancellation::act_at(EventKind::Sleep, pc, 0);
+    -1
 }
 
 extern "C" fn sleep_(seconds: c_uint, pc: u64) -> c_uint {

@@ -8,6 +8,7 @@ use std::ffi::c_int;
 
 use threadbare_trace::EventKind;
 
+use crate::io;
 use crate::scheduler::{self, Scheduler};
 
 /// Why a thread may be unable to do its operation.
@@ -38,6 +39,11 @@ pub enum Wait {
     },
     /// Time.
     Sleep,
+    /// A descriptor to be ready: the `count` entries of a `pollfd` array that the thread keeps.
+    Ready {
+        entries: u64,
+        count: u64,
+    },
 }
 
 /// The pretended address of thread `index`, for waits on its end.
@@ -66,11 +72,12 @@ impl Wait {
                     && mutex.is_none_or(|mutex| Mutex::at(mutex).can_lock(me))
             }
             Wait::Sleep => false,
+            Wait::Ready { entries, count } => io::is_ready(entries, count),
         }
     }
 
-    /// A wait that has a deadline may give up now: nothing stands between it and its return.
-    pub fn may_time_out(&self, _: &Scheduler, me: usize) -> bool {
+    /// A wait that is given up may return now: nothing else stands in its way.
+    pub fn may_end(&self, me: usize) -> bool {
         match *self {
             Wait::Wakeup { mutex: Some(mutex), .. } => Mutex::at(mutex).can_lock(me),
             _ => true,
@@ -81,6 +88,7 @@ impl Wait {
     pub fn concerns(&self, address: u64) -> bool {
         match *self {
             Wait::Nothing | Wait::Sleep => false,
+            Wait::Ready { .. } => address == io::ANY,
             Wait::Mutex(of)
             | Wait::SpinLock(of)
             | Wait::ReadLock(of)

@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use threadbare_trace::{EventKind, Outcome};
 
 use crate::active;
+use crate::cancellation;
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::{is_left_alone, users_call};
@@ -35,7 +36,9 @@ fn fail(error: c_int) -> c_int {
 
 fn decrement(address: u64, wait: Wait, deadline: Option<u64>, pc: u64) -> c_int {
     let pc = users_call(pc);
-    let timed_out = point(Operation::new(EventKind::SemWait, pc, address).waiting(wait).until(deadline));
+    let operation = Operation::new(EventKind::SemWait, pc, address).waiting(wait).until(deadline);
+    let timed_out = point(operation.cancellable());
+    cancellation::act_at(EventKind::SemWait, pc, address);
     let value = semaphore(address);
     let entry = Entry::new(EventKind::SemWait, pc, address);
     if timed_out {

@@ -95,6 +95,10 @@ named_bytes! {
         Exit = 35, "exit";
         /// An oracle fired.
         Failure = 36, "failure";
+        /// A thread was asked to end.
+        Cancel = 37, "cancel";
+        /// Input or output through a descriptor that may have to be waited for.
+        Io = 38, "io";
     }
 }
 

@@ -1,0 +1,36 @@
+//! Who the program is: process and thread ids that are the same in every run.
+
+use std::ffi::c_int;
+
+use crate::active;
+use crate::real::real;
+use crate::scheduler;
+
+/// What `getpid` says, and `gettid` in the main thread; other threads follow.
+const PROCESS: libc::pid_t = 30_000;
+
+/// The running thread's id.
+pub fn thread_id() -> libc::pid_t {
+    PROCESS + scheduler::get().current as libc::pid_t
+}
+
+pub fn process_id() -> libc::pid_t {
+    PROCESS
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getpid() -> libc::pid_t {
+    if active() { process_id() } else { real!(getpid() -> libc::pid_t) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gettid() -> libc::pid_t {
+    if active() { thread_id() } else { real!(gettid() -> libc::pid_t) }
+}
+
+/// A process that signals itself by its id means this one.
+#[unsafe(no_mangle)]
+extern "C" fn kill(process: libc::pid_t, signal: c_int) -> c_int {
+    let process = if active() && process == PROCESS { real!(getpid() -> libc::pid_t) } else { process };
+    real!(kill(process => libc::pid_t, signal => c_int) -> c_int)
+}

@@ -1,0 +1,502 @@
+//! Input and output that may have to be waited for: pipes, sockets, event descriptors, and `poll` and its kin.
+//!
+//! The call itself is left to the kernel, but only once it will not block: before it, the thread waits, as the
+//! scheduler understands it, for the descriptor to be ready. Whatever any thread does to a descriptor may make
+//! another one ready, so all who wait look again after it. When nobody else can run, the world outside is
+//! waited for, in real time; it is a deadlock if everything waited for is a pipe of the program's own.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use threadbare_trace::EventKind;
+use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
+
+use crate::active;
+use crate::cancellation;
+use crate::carrier::Carrier;
+use crate::entry::intercept;
+use crate::log::Entry;
+use crate::modules::users_call;
+use crate::real::real;
+use crate::scheduler::{self, Operation, Scheduler, point};
+use crate::system;
+use crate::wait::Wait;
+
+/// The pretended address of "some descriptor".
+pub const ANY: u64 = u64::MAX;
+
+/// Descriptors whose other end this process has.
+static OWN: Carrier<Vec<c_int>> = Carrier::new(Vec::new());
+/// A child process may hold any descriptor's other end.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The program has made a child process.
+pub fn forked() {
+    FORKED.store(true, Ordering::Relaxed);
+}
+
+/// Any of the descriptors is ready.
+pub fn is_ready(entries: u64, count: u64) -> bool {
+    system::call(libc::SYS_poll, [entries, count, 0, 0, 0, 0]) > 0
+}
+
+/// What kind of thing a descriptor is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nature {
+    /// A file, a terminal: never waited for.
+    Plain,
+    Pipe,
+    Socket,
+    /// An event, timer, signal or epoll descriptor.
+    Event,
+}
+
+fn nature(descriptor: c_int) -> Nature {
+    // SAFETY: a plain system call into a place of our own.
+    let mode = unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        if libc::fstat(descriptor, &mut status) != 0 {
+            return Nature::Plain;
+        }
+        status.st_mode & libc::S_IFMT
+    };
+    match mode {
+        libc::S_IFIFO => Nature::Pipe,
+        libc::S_IFSOCK => Nature::Socket,
+        0 => Nature::Event,
+        _ => Nature::Plain,
+    }
+}
+
+/// A call on this descriptor concerns the schedule.
+fn is_modelled(descriptor: c_int) -> bool {
+    active() && scheduler::get().running && nature(descriptor) != Nature::Plain
+}
+
+fn may_block(descriptor: c_int) -> bool {
+    // SAFETY: a plain system call.
+    unsafe { libc::fcntl(descriptor, libc::F_GETFL) & libc::O_NONBLOCK == 0 }
+}
+
+/// Waits until one of the entries is ready; `true` when the time was up first.
+fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>, pc: u64) -> bool {
+    let ready = Wait::Ready { entries: entries.as_mut_ptr() as u64, count: entries.len() as u64 };
+    let waiting = if blocking { ready } else { Wait::Nothing };
+    let timed_out =
+        point(Operation::new(EventKind::Io, pc, 0).waiting(waiting).until(deadline).cancellable());
+    cancellation::act_at(EventKind::Io, pc, 0);
+    timed_out
+}
+
+/// Does `call` on a descriptor when it will not block.
+fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> isize {
+    let pc = users_call(pc);
+    let mut entry = [libc::pollfd { fd: descriptor, events, revents: 0 }];
+    wait(&mut entry, may_block(descriptor), None, pc);
+    let result = call();
+    done(descriptor, pc);
+    result
+}
+
+/// A call on a descriptor was made.
+fn done(descriptor: c_int, pc: u64) {
+    // SAFETY: errno of the running thread, which writing an event must not change.
+    let error = unsafe { *libc::__errno_location() };
+    Entry::new(EventKind::Io, pc, 0).value(descriptor as u64).write();
+    scheduler::get().released(ANY);
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// Writes all of it, in pieces that do not block.
+fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize {
+    if !may_block(descriptor) || nature(descriptor) == Nature::Event {
+        return with(
+            descriptor,
+            libc::POLLOUT,
+            pc,
+            || real!(write(descriptor => c_int, bytes => *const u8, len => usize) -> isize),
+        );
+    }
+    /// What a pipe that is ready takes at once.
+    const PIECE: usize = 4096;
+    let socket = nature(descriptor) == Nature::Socket;
+    let mut written = 0;
+    loop {
+        let (rest, left) = (bytes.wrapping_add(written), len - written);
+        let result = with(descriptor, libc::POLLOUT, pc, || {
+            if socket {
+                let flags = libc::MSG_DONTWAIT;
+                real!(send(descriptor => c_int, rest => *const u8, left => usize, flags => c_int) -> isize)
+            } else {
+                real!(write(descriptor => c_int, rest => *const u8, left.min(PIECE) => usize) -> isize)
+            }
+        });
+        // SAFETY: errno of the running thread.
+        let again = result < 0 && unsafe { *libc::__errno_location() } == libc::EAGAIN;
+        match result {
+            _ if again => {}
+            ..0 if written > 0 => return written as isize,
+            ..0 => return result,
+            count => written += count as usize,
+        }
+        if written >= len {
+            return written as isize;
+        }
+    }
+}
+
+intercept! {
+    read/3 => read_;
+    __read_chk/4 => read_checked;
+    readv/3 => readv_;
+    write/3 => write_;
+    writev/3 => writev_;
+    recv/4 => recv_;
+    recvmsg/3 => recvmsg_;
+    send/4 => send_;
+    sendmsg/3 => sendmsg_;
+    accept/3 => accept_;
+    accept4/4 => accept4_;
+    eventfd_read/2 => eventfd_read_;
+    eventfd_write/2 => eventfd_write_;
+    close/1 => close_;
+    shutdown/2 => shutdown_;
+    poll/3 => poll_;
+    __poll_chk/4 => poll_checked;
+    ppoll/4 => ppoll_;
+    select/5 => select_;
+    epoll_wait/4 => epoll_wait_;
+    epoll_pwait/5 => epoll_pwait_;
+}
+
+/// A call that is made once the descriptor is ready for `$events`.
+macro_rules! when_ready {
+    ($($function:ident => $real:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $events:expr;)+) => { $(
+        extern "C" fn $function(descriptor: c_int, $($arg: $ty,)* pc: u64) -> $ret {
+            let call = || real!($real(descriptor => c_int, $($arg => $ty),*) -> $ret);
+            if is_modelled(descriptor) {
+                with(descriptor, $events, pc, || call() as isize) as $ret
+            } else {
+                call()
+            }
+        }
+    )+ };
+}
+
+when_ready! {
+    read_ => read(buffer: *mut c_void, len: usize) -> isize, libc::POLLIN;
+    readv_ => readv(parts: *const libc::iovec, count: c_int) -> isize, libc::POLLIN;
+    writev_ => writev(parts: *const libc::iovec, count: c_int) -> isize, libc::POLLOUT;
+    recv_ => recv(buffer: *mut c_void, len: usize, flags: c_int) -> isize, libc::POLLIN;
+    recvmsg_ => recvmsg(message: *mut libc::msghdr, flags: c_int) -> isize, libc::POLLIN;
+    send_ => send(buffer: *const c_void, len: usize, flags: c_int) -> isize, libc::POLLOUT;
+    sendmsg_ => sendmsg(message: *const libc::msghdr, flags: c_int) -> isize, libc::POLLOUT;
+    accept_ => accept(address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int, libc::POLLIN;
+    accept4_ => accept4(address: *mut libc::sockaddr, len: *mut libc::socklen_t, flags: c_int) -> c_int, libc::POLLIN;
+    eventfd_read_ => eventfd_read(value: *mut u64) -> c_int, libc::POLLIN;
+    eventfd_write_ => eventfd_write(value: u64) -> c_int, libc::POLLOUT;
+    shutdown_ => shutdown(how: c_int) -> c_int, 0;
+}
+
+extern "C" fn read_checked(descriptor: c_int, buffer: *mut c_void, len: usize, _: usize, pc: u64) -> isize {
+    read_(descriptor, buffer, len, pc)
+}
+
+extern "C" fn write_(descriptor: c_int, buffer: *const u8, len: usize, pc: u64) -> isize {
+    if is_modelled(descriptor) {
+        return write_all(descriptor, buffer, len, pc);
+    }
+    real!(write(descriptor => c_int, buffer => *const u8, len => usize) -> isize)
+}
+
+/// Six arguments leave no register for a return address; the call's place is then that of its function.
+macro_rules! six_arguments {
+    ($($name:ident($a:ty, $b:ty, $c:ty, $d:ty, $e:ty), $events:expr;)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(descriptor: c_int, a: $a, b: $b, c: $c, d: $d, e: $e) -> isize {
+            let call = || real!($name(
+                descriptor => c_int, a => $a, b => $b, c => $c, d => $d, e => $e
+            ) -> isize);
+            if is_modelled(descriptor) {
+                with(descriptor, $events, crate::calls::innermost(crate::calls::current())[0], call)
+            } else {
+                call()
+            }
+        }
+    )+ };
+}
+
+six_arguments! {
+    recvfrom(*mut c_void, usize, c_int, *mut libc::sockaddr, *mut libc::socklen_t), libc::POLLIN;
+    sendto(*const c_void, usize, c_int, *const libc::sockaddr, libc::socklen_t), libc::POLLOUT;
+}
+
+/// The tool's own descriptors are not the program's to close.
+fn is_the_tools(descriptor: c_int) -> bool {
+    active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
+}
+
+extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
+    if is_the_tools(descriptor) {
+        // SAFETY: errno of the running thread.
+        unsafe { *libc::__errno_location() = libc::EBADF };
+        return -1;
+    }
+    let modelled = is_modelled(descriptor);
+    if active() {
+        OWN.get().retain(|&own| own != descriptor);
+    }
+    let result = real!(close(descriptor => c_int) -> c_int);
+    if modelled {
+        let pc = users_call(pc);
+        point(Operation::new(EventKind::Io, pc, 0));
+        done(descriptor, pc);
+    }
+    result
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    let close = |first: u32, last: u32| match first <= last {
+        true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
+        false => 0,
+    };
+    let (low, high) = (MEMORY_FD as u32, SOCKET_FD as u32);
+    if !active() || last < low || first > high {
+        return close(first, last);
+    }
+    close(first, last.min(low - 1)) | close(first.max(high + 1), last)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn closefrom(first: c_int) {
+    close_range(first.max(0) as u32, u32::MAX, 0);
+}
+
+/// Notes descriptors whose both ends are here.
+fn own(result: c_int, ends: *const c_int) -> c_int {
+    if active() && result == 0 {
+        // SAFETY: the kernel just wrote two descriptors there.
+        OWN.get().extend(unsafe { [*ends, *ends.add(1)] });
+    }
+    result
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pipe(ends: *mut c_int) -> c_int {
+    own(real!(pipe(ends => *mut c_int) -> c_int), ends)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
+    own(real!(pipe2(ends => *mut c_int, flags => c_int) -> c_int), ends)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int {
+    own(
+        real!(socketpair(
+            domain => c_int, kind => c_int, protocol => c_int, ends => *mut c_int
+        ) -> c_int),
+        ends,
+    )
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
+    let descriptor = real!(eventfd(value => u32, flags => c_int) -> c_int);
+    if active() && descriptor >= 0 {
+        OWN.get().push(descriptor);
+    }
+    descriptor
+}
+
+/// The virtual time so many milliseconds from now; none for a negative number.
+fn after_milliseconds(milliseconds: c_int) -> Option<u64> {
+    let milliseconds = u64::try_from(milliseconds).ok()?;
+    Some(scheduler::get().now.saturating_add(milliseconds * 1_000_000))
+}
+
+/// Waits for any of `entries`, then lets `look` see what is there without waiting; again if it finds nothing.
+fn poll_until(
+    entries: &mut [libc::pollfd],
+    blocking: bool,
+    deadline: Option<u64>,
+    pc: u64,
+    mut look: impl FnMut() -> c_int,
+) -> c_int {
+    let pc = users_call(pc);
+    loop {
+        let timed_out = wait(entries, blocking, deadline, pc);
+        let found = look();
+        done(entries.first().map_or(-1, |entry| entry.fd), pc);
+        if found != 0 || timed_out || !blocking {
+            return found;
+        }
+    }
+}
+
+fn is_controlled() -> bool {
+    active() && scheduler::get().running
+}
+
+extern "C" fn poll_(entries: *mut libc::pollfd, count: u64, milliseconds: c_int, pc: u64) -> c_int {
+    let now = |limit: c_int| real!(poll(entries => *mut libc::pollfd, count => u64, limit => c_int) -> c_int);
+    if !is_controlled() {
+        return now(milliseconds);
+    }
+    // SAFETY: the program's array.
+    let slice = unsafe { slice(entries, count) };
+    poll_until(slice, milliseconds != 0, after_milliseconds(milliseconds), pc, || now(0))
+}
+
+/// The program's array of `count` entries.
+///
+/// # Safety
+/// It is one, or empty.
+unsafe fn slice<'a>(entries: *mut libc::pollfd, count: u64) -> &'a mut [libc::pollfd] {
+    match count {
+        0 => &mut [],
+        // SAFETY: the caller's.
+        _ => unsafe { std::slice::from_raw_parts_mut(entries, count as usize) },
+    }
+}
+
+extern "C" fn poll_checked(
+    entries: *mut libc::pollfd,
+    count: u64,
+    milliseconds: c_int,
+    _: usize,
+    pc: u64,
+) -> c_int {
+    poll_(entries, count, milliseconds, pc)
+}
+
+extern "C" fn ppoll_(
+    entries: *mut libc::pollfd,
+    count: u64,
+    limit: *const libc::timespec,
+    mask: *const libc::sigset_t,
+    pc: u64,
+) -> c_int {
+    let now = |limit: *const libc::timespec| {
+        real!(ppoll(
+            entries => *mut libc::pollfd, count => u64,
+            limit => *const libc::timespec, mask => *const libc::sigset_t
+        ) -> c_int)
+    };
+    if !is_controlled() {
+        return now(limit);
+    }
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the program's array and time.
+    let (slice, blocking) = unsafe {
+        (slice(entries, count), limit.as_ref().is_none_or(|limit| limit.tv_sec + limit.tv_nsec > 0))
+    };
+    poll_until(slice, blocking, crate::time::after(limit), pc, || now(&none))
+}
+
+type Set = *mut libc::fd_set;
+
+extern "C" fn select_(
+    count: c_int,
+    read: Set,
+    write: Set,
+    except: Set,
+    limit: *mut libc::timeval,
+    pc: u64,
+) -> c_int {
+    let call = |read: Set, write: Set, except: Set, limit: *mut libc::timeval| {
+        real!(select(
+            count => c_int, read => Set, write => Set, except => Set, limit => *mut libc::timeval
+        ) -> c_int)
+    };
+    if !is_controlled() {
+        return call(read, write, except, limit);
+    }
+    // SAFETY: the program's sets, or null, and its time.
+    let (mut entries, asked, limit) = unsafe {
+        let has = |set: Set, descriptor| !set.is_null() && libc::FD_ISSET(descriptor, set);
+        let entry = |fd| {
+            let flag = |set: Set, events: i16| if has(set, fd) { events } else { 0 };
+            let events = flag(read, libc::POLLIN) | flag(write, libc::POLLOUT) | flag(except, libc::POLLPRI);
+            libc::pollfd { fd, events, revents: 0 }
+        };
+        let entries: Vec<libc::pollfd> = (0..count).map(entry).filter(|entry| entry.events != 0).collect();
+        (entries, [read, write, except].map(|set| set.as_ref().copied()), limit.as_ref())
+    };
+    let milliseconds =
+        limit.map_or(-1, |limit| (limit.tv_sec * 1000 + (limit.tv_usec + 999) / 1000) as c_int);
+    poll_until(&mut entries, milliseconds != 0, after_milliseconds(milliseconds), pc, || {
+        for (set, asked) in [read, write, except].into_iter().zip(asked) {
+            if let Some(asked) = asked {
+                // SAFETY: the program's set, which a look before this one may have emptied.
+                unsafe { set.write(asked) };
+            }
+        }
+        let mut none = libc::timeval { tv_sec: 0, tv_usec: 0 };
+        call(read, write, except, &mut none)
+    })
+}
+
+type Events = *mut libc::epoll_event;
+
+extern "C" fn epoll_wait_(
+    descriptor: c_int,
+    events: Events,
+    most: c_int,
+    milliseconds: c_int,
+    pc: u64,
+) -> c_int {
+    let now = |limit: c_int| real!(epoll_wait(descriptor => c_int, events => Events, most => c_int, limit => c_int) -> c_int);
+    if !is_controlled() {
+        return now(milliseconds);
+    }
+    let mut entry = [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }];
+    poll_until(&mut entry, milliseconds != 0, after_milliseconds(milliseconds), pc, || now(0))
+}
+
+extern "C" fn epoll_pwait_(
+    descriptor: c_int,
+    events: Events,
+    most: c_int,
+    milliseconds: c_int,
+    mask: *const libc::sigset_t,
+    pc: u64,
+) -> c_int {
+    if !is_controlled() {
+        return real!(epoll_pwait(
+            descriptor => c_int, events => Events, most => c_int, milliseconds => c_int,
+            mask => *const libc::sigset_t
+        ) -> c_int);
+    }
+    epoll_wait_(descriptor, events, most, milliseconds, pc)
+}
+
+impl Scheduler {
+    /// Lets everybody who waits for a descriptor look again; says whether anybody does.
+    pub fn look_outside(&mut self) -> bool {
+        self.released(ANY);
+        !self.ready.is_empty()
+    }
+
+    /// Nobody can run: waits for the world outside, for a moment. `false` when nothing can come from there.
+    pub fn wait_outside(&mut self) -> bool {
+        /// In milliseconds; the tool decides how often.
+        const MOMENT: u64 = 20;
+        let mut entries: Vec<libc::pollfd> = Vec::new();
+        for thread in self.threads.iter().filter(|thread| !thread.done) {
+            if let Wait::Ready { entries: first, count } = thread.wait {
+                // SAFETY: entries that the waiting thread keeps.
+                entries.extend(unsafe { slice(first as *mut libc::pollfd, count) }.iter());
+            }
+        }
+        let all_own = entries.iter().all(|entry| OWN.get().contains(&entry.fd));
+        if all_own && !FORKED.load(Ordering::Relaxed) {
+            return false;
+        }
+        system::call(libc::SYS_poll, [entries.as_mut_ptr() as u64, entries.len() as u64, MOMENT, 0, 0, 0]);
+        self.look_outside()
+    }
+}
