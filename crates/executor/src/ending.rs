@@ -11,12 +11,28 @@ use crate::memory::Memory;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {
     Finished,
-    Failed { kind: FailureKind, message: String, thread: u32, pc: u64 },
+    Failed {
+        kind: FailureKind,
+        message: String,
+        thread: u32,
+        pc: u64,
+    },
     EventBound,
-    TimeLimit,
+    /// Where it was when it was stopped, if it could still say so.
+    TimeLimit {
+        thread: u32,
+        pc: u64,
+    },
     MemoryLimit,
-    Diverged { step: u32, reason: String },
-    Unsupported { message: String, thread: u32, pc: u64 },
+    Diverged {
+        step: u32,
+        reason: String,
+    },
+    Unsupported {
+        message: String,
+        thread: u32,
+        pc: u64,
+    },
 }
 
 /// Reads the end of a run from its wait status and from what it said itself.
@@ -34,6 +50,7 @@ pub fn of(memory: &Memory, status: i32) -> Ended {
         Some(Ending::Deadlock) => failed(FailureKind::Deadlock),
         Some(Ending::Livelock) => failed(FailureKind::Livelock),
         Some(Ending::EventBound) => Ended::EventBound,
+        Some(Ending::TimeLimit) => Ended::TimeLimit { thread, pc },
         Some(Ending::UseAfterFree) => failed(FailureKind::UseAfterFree),
         Some(Ending::DoubleFree) => failed(FailureKind::DoubleFree),
         Some(Ending::InvalidFree) => failed(FailureKind::InvalidFree),

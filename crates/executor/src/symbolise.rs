@@ -76,7 +76,7 @@ pub fn trace(run: &Run<'_>) -> Trace {
             End::Failed { kind, message, thread, location: tables.location(pc) }
         }
         Ended::EventBound => End::EventBound,
-        Ended::TimeLimit => End::TimeLimit,
+        Ended::TimeLimit { .. } => End::TimeLimit,
         Ended::MemoryLimit => End::MemoryLimit,
         Ended::Diverged { step, reason } => End::Diverged { step, reason },
         Ended::Unsupported { message, thread, pc } => {

@@ -96,6 +96,8 @@ pub struct Worker {
 
 /// How often a waiting worker looks at limits.
 const TICK: Duration = Duration::from_millis(50);
+/// How long a run that was asked to end may take to do so.
+const GRACE: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn start(target: &Target, limits: &Limits) -> Result<Worker, StartError> {
@@ -210,13 +212,15 @@ impl Worker {
                 }
                 Some(_) => return Err(RunError::ServerDied),
                 None if self.limits.cancelled.load(Ordering::Relaxed) => return Err(RunError::Cancelled),
+                // Asked to say where it is; made to end if it does not.
+                None if start.elapsed() >= self.limits.time + GRACE => self.signal_run(libc::SIGKILL),
                 None if start.elapsed() >= self.limits.time => {
-                    stopped = Some(Ended::TimeLimit);
-                    self.kill_run();
+                    stopped.get_or_insert(Ended::TimeLimit { thread: 0, pc: 0 });
+                    self.signal_run(wire::STOP_SIGNAL);
                 }
                 None if self.resident() > self.limits.memory => {
                     stopped = Some(Ended::MemoryLimit);
-                    self.kill_run();
+                    self.signal_run(libc::SIGKILL);
                 }
                 None => {}
             }
@@ -232,16 +236,16 @@ impl Worker {
         pages.unwrap_or(0) * 4096
     }
 
-    fn kill_run(&self) {
+    fn signal_run(&self, signal: i32) {
         let run_pid = &self.memory.control().run_pid;
         let pid = run_pid.load(Ordering::Acquire);
         // SAFETY: plain system calls. The descriptor pins the process, so that if the run is still the same
-        // one after it was opened, it is that run that is killed.
+        // one after it was opened, it is that run that gets the signal.
         unsafe {
             let descriptor = libc::syscall(libc::SYS_pidfd_open, pid, 0);
             if descriptor >= 0 {
                 if run_pid.load(Ordering::Acquire) == pid {
-                    libc::syscall(libc::SYS_pidfd_send_signal, descriptor, libc::SIGKILL, 0, 0);
+                    libc::syscall(libc::SYS_pidfd_send_signal, descriptor, signal, 0, 0);
                 }
                 libc::close(descriptor as i32);
             }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{Ending, StackSpan};
+use threadbare_trace::wire::{Ending, STOP_SIGNAL, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;
@@ -208,8 +208,17 @@ extern "C" fn fork_(_: u64) -> libc::pid_t {
     child
 }
 
-const FATAL: [c_int; 7] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS, libc::SIGABRT];
+/// Signals that end a program, and the one by which the tool does.
+const FATAL: [c_int; 8] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGSYS,
+    libc::SIGABRT,
+    STOP_SIGNAL,
+];
 
 /// Catches signals that would end the process, on a stack of their own so that an overflow can be told.
 pub fn catch_signals() {
@@ -244,6 +253,9 @@ extern "C" fn fatal(signal: c_int, info: *const libc::siginfo_t, context: *const
     let stack_pointer = registers[libc::REG_RSP as usize] as u64;
     // What the program was about to write may be what it died of.
     log::forget_write();
+    if signal == STOP_SIGNAL {
+        finish(Ending::TimeLimit, 0, if modules::is_ours(pc) { 0 } else { pc + 1 }, "");
+    }
     const NEAR: u64 = 1 << 16;
     let overflow = address.wrapping_sub(stack_pointer) < NEAR || stack_pointer.wrapping_sub(address) < NEAR;
     // A location is looked up one byte before its address, which for a call is the call itself; a fault is at

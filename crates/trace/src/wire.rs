@@ -44,6 +44,9 @@ pub const MAX_EVENTS: u64 = LOG_BYTES / size_of::<Record>() as u64 - 1;
 /// The most threads a run may have: their indices are 16 bits in a [`Record`].
 pub const MAX_THREADS: usize = 60_000;
 
+/// Asks a run to say where it is and to end (`SIGXCPU`).
+pub const STOP_SIGNAL: i32 = 24;
+
 /// What the tool and the runtime say to each other through the socket.
 pub mod message {
     /// Runtime to tool: stands before its first thread, ready for plans.
@@ -118,6 +121,8 @@ pub enum Ending {
     InvalidFree = 11,
     HeapOverflow = 12,
     Livelock = 13,
+    /// The tool sent [`STOP_SIGNAL`].
+    TimeLimit = 14,
 }
 
 impl Ending {
@@ -138,6 +143,7 @@ impl Ending {
             InvalidFree,
             HeapOverflow,
             Livelock,
+            TimeLimit,
         ]
         .into_iter()
         .find(|ending| *ending as u32 == number)

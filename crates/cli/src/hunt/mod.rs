@@ -77,6 +77,14 @@ struct Hunt<'a> {
     summary: Summary,
 }
 
+/// A thread by the order of creation.
+fn which(thread: u32) -> String {
+    match thread {
+        0 => "the main thread".into(),
+        number => format!("thread number {number} by creation"),
+    }
+}
+
 /// A bar for a person; nothing where the output goes elsewhere.
 fn progress(options: &HuntOptions) -> ProgressBar {
     let (length, unit) = match options.budget {
@@ -137,6 +145,12 @@ impl Hunt<'_> {
         if let Ended::Unsupported { message, thread, pc } = &outcome.ended {
             let place = self.worker.program().location(*pc);
             return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
+        }
+        if let Ended::TimeLimit { thread, pc } = outcome.ended
+            && pc != 0
+        {
+            let place = self.worker.program().location(pc);
+            self.summary.stuck_at = Some(format!("in {}, at {place}", which(thread)));
         }
         let Some((key, failing)) = outcome.failure else { return Ok(()) };
         let satisfied = self.options.first && self.summary.findings > 0;

@@ -21,6 +21,9 @@ pub struct Summary {
     exhausted: bool,
     #[serde(rename = "stopped")]
     stopped: Stopped,
+    /// Where the last run to be stopped at the time limit was, in words.
+    #[serde(skip)]
+    pub stuck_at: Option<String>,
     #[serde(skip)]
     start: Instant,
 }
@@ -50,6 +53,7 @@ impl Summary {
             methods: BTreeMap::new(),
             exhausted: false,
             stopped: Stopped::default(),
+            stuck_at: None,
             start,
         }
     }
@@ -60,7 +64,7 @@ impl Summary {
         self.methods.entry(method).or_default().runs += 1;
         match outcome.ended {
             Ended::EventBound => self.stopped.max_events += 1,
-            Ended::TimeLimit => self.stopped.time_limit += 1,
+            Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
             Ended::MemoryLimit => self.stopped.memory_limit += 1,
             _ => {}
         }
@@ -89,6 +93,9 @@ impl Summary {
         };
         stopped(self.stopped.max_events, "the bound on events", "--max-events");
         stopped(self.stopped.time_limit, "the time limit", "--time-limit");
+        if let Some(place) = &self.stuck_at {
+            println!("the last of them was {place}");
+        }
         stopped(self.stopped.memory_limit, "the memory limit", "--memory-limit");
     }
 }
