@@ -30,16 +30,15 @@ impl Run<'_> {
     /// Names the failure, if it was one, so that two runs that failed alike compare equal.
     pub fn failure(&self) -> Option<FailureKey> {
         let Ended::Failed { kind, message, pc, .. } = &self.ended else { return None };
-        let mut places = match kind {
-            // A deadlock is where threads wait, a livelock where they run; who came last does not matter.
-            FailureKind::Deadlock | FailureKind::Livelock => self
-                .worker
-                .memory()
-                .pending()
-                .iter()
-                .filter(|pending| pending.kind != 0)
-                .map(|p| p.pc)
-                .collect(),
+        let memory = self.worker.memory();
+        let pending = || memory.pending().iter().filter(|pending| pending.kind != 0);
+        let mut places: Vec<u64> = match kind {
+            // A deadlock is where threads wait; who came last does not matter.
+            FailureKind::Deadlock => pending().map(|pending| pending.pc).collect(),
+            // A livelock is in the functions that threads go round in, wherever in them they were stopped.
+            FailureKind::Livelock => {
+                pending().filter_map(|pending| Some(memory.stacks().get(pending.stack as usize)?.pc)).collect()
+            }
             _ => vec![*pc],
         };
         places.sort_unstable();

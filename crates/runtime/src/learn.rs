@@ -30,9 +30,15 @@ struct Granule {
 /// another thread: such a loop reads the same few places over and over and finds the same there.
 #[derive(Default)]
 struct Spin {
-    /// Return address, address, size and value.
-    reads: Vec<(u64, u64, u64, u64)>,
+    reads: Vec<Read>,
     repeats: u32,
+}
+
+struct Read {
+    pc: u64,
+    address: u64,
+    size: u64,
+    value: Option<u64>,
 }
 
 /// A loop that reads no more than so many places may be waiting.
@@ -94,23 +100,27 @@ pub fn access(address: u64, size: u64, write: bool) {
 /// somebody to write there: that memory is tracked from now on, which lets others run.
 pub fn read(pc: u64, address: u64, size: u64) {
     let Some(learner) = LEARNER.get().as_mut() else { return };
-    // SAFETY: the program reads the same bytes next.
-    let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
     let spin = &mut learner.spin;
-    let read = (pc, address, size, value);
-    if !spin.reads.contains(&read) {
+    let same = |read: &&mut Read| (read.pc, read.address, read.size) == (pc, address, size);
+    let Some(known) = spin.reads.iter_mut().find(same) else {
         if spin.reads.len() == SPIN_READS {
             spin.reads.clear();
         }
-        spin.reads.push(read);
+        spin.reads.push(Read { pc, address, size, value: None });
         spin.repeats = 0;
         return;
+    };
+    // SAFETY: the program has read the same bytes before, so they are there. (The first time, they may not be:
+    // that is for the program to find out.)
+    let value = Some(if size > 8 { size } else { unsafe { log::read_memory(address, size) } });
+    if std::mem::replace(&mut known.value, value) != value {
+        spin.repeats = 0;
     }
     spin.repeats += 1;
     if spin.repeats < SPIN_REPEATS {
         return;
     }
-    for (_, address, size, _) in std::mem::take(&mut spin.reads) {
+    for Read { address, size, .. } in std::mem::take(&mut spin.reads) {
         append(&name(address, size));
         shadow::set(address, size, true);
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadbare_executor::{Ended, FailureKey, Limits, RunError, Worker, clip, shrink};
-use threadbare_trace::{FailureKind, Plan, Tracked};
+use threadbare_trace::{FailureKind, Plan};
 
 use crate::arguments::{Budget, HuntOptions};
 use crate::exit;
@@ -43,12 +43,7 @@ pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pro
         worker,
         pool,
         progress: progress(options),
-        knowledge: Knowledge {
-            tracked: Tracked::default(),
-            longest: 0,
-            seed: options.program.seed,
-            max_events: options.program.limits.max_events,
-        },
+        knowledge: Knowledge::new(options.program.seed, options.program.limits.max_events),
         known: HashSet::new(),
         summary: Summary::new(start),
     };
@@ -109,14 +104,21 @@ impl Hunt<'_> {
         while let Some(count) = self.next_round(start) {
             let first = self.summary.runs;
             let knowledge = self.knowledge.clone();
+            let mut short = false;
             let round = (first..first + count).map(|number| (number, plans::plan(number, &knowledge)));
             for outcome in self.pool.run(round) {
                 match outcome {
-                    Ok(outcome) => self.take(outcome)?,
+                    Ok(outcome) => {
+                        short |= outcome.ended == Ended::EventBound;
+                        self.take(outcome)?;
+                    }
                     Err(Missed::Late | Missed::Run(RunError::Cancelled)) => {}
                     Err(Missed::Run(error)) => return Err(error.into()),
                     Err(Missed::Start(error)) => return Err(error.into()),
                 }
+            }
+            if short && !self.knowledge.allow_more() {
+                self.summary.bound_reached = true;
             }
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));

@@ -8,6 +8,11 @@ use threadbare_trace::{Plan, Policy, Tracked};
 
 /// Runs that learn, at the start.
 const FIRST_LEARNING: u64 = 6;
+/// One run in so many learns after that. (Not a power of two: both methods are to have their share.)
+const LEARNING: u64 = 7;
+/// What a run may have of events at first; more when that turns out to be too little.
+const FIRST_BOUND: u64 = 20_000;
+const BOUND_GROWTH: u64 = 10;
 /// Priority schedules have up to this many change points.
 const MOST_CHANGES: u64 = 4;
 
@@ -18,7 +23,25 @@ pub struct Knowledge {
     /// The most events that a run has had.
     pub longest: u64,
     pub seed: u64,
+    /// The bound on a run's events: a livelock shows within a short one, so it is only raised for programs that
+    /// need more.
+    pub bound: u64,
+    /// What the user allows.
     pub max_events: u64,
+}
+
+impl Knowledge {
+    pub fn new(seed: u64, max_events: u64) -> Knowledge {
+        let bound = max_events.min(FIRST_BOUND);
+        Knowledge { tracked: Tracked::default(), longest: 0, seed, bound, max_events }
+    }
+
+    /// A run came to its bound and was still getting somewhere. `false` when it cannot have more.
+    pub fn allow_more(&mut self) -> bool {
+        let more = self.bound < self.max_events;
+        self.bound = self.max_events.min(self.bound * BOUND_GROWTH);
+        more
+    }
 }
 
 /// The name under which the `number`-th run (from 0) is counted.
@@ -48,8 +71,8 @@ pub fn plan(number: u64, knowledge: &Knowledge) -> Plan {
     Plan {
         policy,
         tracked: knowledge.tracked.clone(),
-        learn: number < FIRST_LEARNING || number.is_power_of_two(),
-        max_events: knowledge.max_events,
+        learn: number < FIRST_LEARNING || number.is_multiple_of(LEARNING),
+        max_events: knowledge.bound,
         seed: knowledge.seed,
         ..Plan::default()
     }
@@ -72,7 +95,7 @@ mod tests {
     use super::*;
 
     fn knowledge(seed: u64) -> Knowledge {
-        Knowledge { tracked: Tracked::default(), longest: 100, seed, max_events: 1000 }
+        Knowledge { longest: 100, ..Knowledge::new(seed, 1000) }
     }
 
     #[test]
@@ -80,6 +103,15 @@ mod tests {
         assert_eq!(plan(7, &knowledge(1)), plan(7, &knowledge(1)));
         assert_ne!(plan(7, &knowledge(1)).policy, plan(7, &knowledge(2)).policy);
         assert_ne!(plan(7, &knowledge(1)).policy, plan(9, &knowledge(1)).policy);
+    }
+
+    #[test]
+    fn the_bound_grows_to_what_the_user_allows() {
+        let mut knowledge = Knowledge::new(0, 1_000_000);
+        assert_eq!(knowledge.bound, 20_000);
+        assert!(knowledge.allow_more() && knowledge.allow_more());
+        assert_eq!(knowledge.bound, 1_000_000);
+        assert!(!knowledge.allow_more());
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Summary {
     exhausted: bool,
     #[serde(rename = "stopped")]
     stopped: Stopped,
+    /// Runs were stopped though they had all the events that the user allows.
+    #[serde(skip)]
+    pub bound_reached: bool,
     /// Where the last run to be stopped at the time limit was, in words.
     #[serde(skip)]
     pub stuck_at: Option<String>,
@@ -53,6 +56,7 @@ impl Summary {
             methods: BTreeMap::new(),
             exhausted: false,
             stopped: Stopped::default(),
+            bound_reached: false,
             stuck_at: None,
             start,
         }
@@ -91,7 +95,9 @@ impl Summary {
                 println!("{count} of the runs were stopped at {limit}; raise it with {flag}");
             }
         };
-        stopped(self.stopped.max_events, "the bound on events", "--max-events");
+        if self.bound_reached {
+            stopped(self.stopped.max_events, "the bound on events", "--max-events");
+        }
         stopped(self.stopped.time_limit, "the time limit", "--time-limit");
         if let Some(place) = &self.stuck_at {
             println!("the last of them was {place}");
