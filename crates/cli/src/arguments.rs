@@ -114,7 +114,15 @@ impl FromStr for Budget {
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
         let number: u64 = number.parse().map_err(|_| wrong_budget(text))?;
-        let seconds = |unit: u64| number.checked_mul(unit).map(|s| Budget::Time(Duration::from_secs(s)));
+        /// More would be beyond what clocks can say.
+        const LONGEST: u64 = 365 * 24 * 3600;
+        let seconds = |unit: u64| {
+            let seconds = number.checked_mul(unit).filter(|&seconds| seconds <= LONGEST);
+            seconds.map(|seconds| Budget::Time(Duration::from_secs(seconds)))
+        };
+        if number == 0 {
+            return Err(wrong_budget(text));
+        }
         match unit {
             "runs" | "run" => Some(Budget::Runs(number)),
             "s" => seconds(1),
@@ -127,7 +135,9 @@ impl FromStr for Budget {
 }
 
 fn wrong_budget(text: &str) -> String {
-    format!("`{text}` is neither a time such as 30s, 5m or 1h nor a number of runs such as 1000runs")
+    format!(
+        "`{text}` is neither a time such as 30s, 5m or 1h (up to a year) nor a number of runs such as 1000runs"
+    )
 }
 
 #[derive(Args)]
@@ -244,7 +254,18 @@ mod tests {
         assert_eq!("30s".parse(), Ok(Budget::Time(Duration::from_secs(30))));
         assert_eq!("2m".parse(), Ok(Budget::Time(Duration::from_secs(120))));
         assert_eq!("1000runs".parse(), Ok(Budget::Runs(1000)));
-        for text in ["", "30", "s", "-1s", "10 runs", "99999999999999999999s", "18446744073709551615h"] {
+        for text in [
+            "",
+            "30",
+            "0runs",
+            "0s",
+            "9000h",
+            "s",
+            "-1s",
+            "10 runs",
+            "99999999999999999999s",
+            "18446744073709551615h",
+        ] {
             assert!(text.parse::<Budget>().is_err(), "{text:?} was accepted");
         }
     }

@@ -76,10 +76,10 @@ impl Finding {
     /// Writes the clip into `directory`, under a name that the same finding gets again.
     pub fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
-        let places: Vec<String> = self.locations.iter().map(|place| place.function.clone()).collect();
-        let name =
-            format!("{program}-{}-{:08x}.clip", self.kind, fingerprint(&[&places.join(","), &clip.message]));
-        let path = directory.join(name);
+        let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
+        let places: Vec<String> = self.locations.iter().map(place).collect();
+        let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
+        let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
         // Written beside and renamed, so that a clip is whole or not there.
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         write!(file, "{clip}")?;

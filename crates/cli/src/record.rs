@@ -51,8 +51,11 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
 /// Finds out what memory is shared, from a few runs.
 pub fn learn(worker: &mut Worker, plan: &mut Plan) -> Result<(), RunError> {
     for number in 0..LEARNING_RUNS {
-        let policy =
-            if number == 0 { Policy::RunToBlock } else { Policy::Random { seed: plan.seed + number } };
+        let policy = if number == 0 {
+            Policy::RunToBlock
+        } else {
+            Policy::Random { seed: plan.seed.wrapping_add(number) }
+        };
         let learning = Plan { policy, learn: true, ..plan.clone() };
         let learnt = worker.run(&learning)?.learnt();
         plan.tracked.extend(learnt);

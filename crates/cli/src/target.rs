@@ -41,6 +41,10 @@ pub fn prepare(options: &ProgramOptions) -> Result<Ready, Problem> {
 /// Compiles the target if it is a source file.
 pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
     let path = PathBuf::from(&origin.target);
+    if path.is_dir() {
+        return Err(Problem::new(format!("{} is a directory", path.display()))
+            .help("TARGET is a C or C++ file, or a program built with -fsanitize=thread"));
+    }
     let (program, directory) = match Language::of(&path) {
         Some(language) => {
             let (program, directory) = compile(language, &path, &origin.compiler_arguments)?;
@@ -81,7 +85,7 @@ fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(P
 pub fn limits(options: &LimitOptions, cancelled: &Arc<AtomicBool>) -> Limits {
     Limits {
         time: Duration::from_secs(options.time_limit),
-        memory: options.memory_limit << 20,
+        memory: options.memory_limit.saturating_mul(1 << 20),
         cancelled: Arc::clone(cancelled),
     }
 }

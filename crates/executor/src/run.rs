@@ -36,9 +36,9 @@ impl Run<'_> {
             // A deadlock is where threads wait; who came last does not matter.
             FailureKind::Deadlock => pending().map(|pending| pending.pc).collect(),
             // A livelock is in the functions that threads go round in, wherever in them they were stopped.
-            FailureKind::Livelock => {
-                pending().filter_map(|pending| Some(memory.stacks().get(pending.stack as usize)?.pc)).collect()
-            }
+            FailureKind::Livelock => pending()
+                .filter_map(|pending| Some(memory.stacks().get(pending.stack as usize)?.pc))
+                .collect(),
             _ => vec![*pc],
         };
         places.sort_unstable();
@@ -124,12 +124,6 @@ impl Run<'_> {
             .into_iter()
             .map(|(thread, until)| Step { thread: ids[thread as usize].clone(), until })
             .collect()
-    }
-
-    /// How often the running thread changed.
-    pub fn switches(&self) -> usize {
-        let threads: Vec<u32> = self.points().map(|(thread, ..)| thread).collect();
-        threads.windows(2).filter(|pair| pair[0] != pair[1]).count()
     }
 
     /// The run with everything looked up.

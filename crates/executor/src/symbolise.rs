@@ -134,7 +134,9 @@ impl<'p> Tables<'p> {
             stack = self.stacks[stack.parent as usize];
         }
         let frames = calls.iter().flat_map(|&call| &self.locations[call as usize].frames);
-        let users = frames.filter(|frame| frame.line != 0).map(|frame| frame.function.as_str());
+        // What comes from system headers is nothing the user wrote.
+        let users = frames.filter(|frame| frame.line != 0 && !frame.file.starts_with("/usr/"));
+        let users = users.map(|frame| frame.function.as_str());
         let names = users.collect::<Vec<_>>().join(", called from ");
         Some(format!("{verb} by thread {} in {names}", self.threads[thread as usize]))
     }

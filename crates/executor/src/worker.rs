@@ -137,6 +137,11 @@ impl Worker {
         &self.target
     }
 
+    /// Changes how long a run may take from now on.
+    pub fn set_time_limit(&mut self, time: Duration) {
+        self.limits.time = time;
+    }
+
     fn wait_until_ready(&mut self) -> Result<(), StartError> {
         let start = Instant::now();
         loop {
@@ -354,6 +359,9 @@ fn command(
             libc::personality(ADDR_NO_RANDOMIZE);
             let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &no_core);
+            // First out of the way of each other's numbers, which they may happen to have.
+            let memory = libc::fcntl(memory, libc::F_DUPFD_CLOEXEC, wire::SOCKET_FD + 1);
+            let socket = libc::fcntl(socket, libc::F_DUPFD_CLOEXEC, wire::SOCKET_FD + 1);
             if libc::dup2(memory, wire::MEMORY_FD) < 0 || libc::dup2(socket, wire::SOCKET_FD) < 0 {
                 return Err(io::Error::last_os_error());
             }

@@ -13,7 +13,7 @@ use threadbare_trace::wire::{self, Stack};
 use crate::carrier::Carrier;
 use crate::hash::Hasher;
 use crate::layout::{self, CALLS, CALLS_SLOT};
-use crate::log;
+use crate::{log, modules};
 
 /// One activation of an instrumented function.
 #[derive(Clone, Copy)]
@@ -162,6 +162,10 @@ pub fn innermost(node: u32) -> [u64; 2] {
         }
         // SAFETY: nodes are numbers that `child` gave out.
         let stack = unsafe { &*log::stacks().add(node as usize) };
+        // The outermost function is called by this library, which is nobody's business.
+        if modules::is_ours(stack.pc) {
+            break;
+        }
         *call = stack.pc;
         node = stack.parent;
     }

@@ -197,13 +197,19 @@ extern "C" fn assert_perror_fail(
 
 /// A child of the tested program is not under test: it runs as if the runtime were inactive.
 extern "C" fn fork_(_: u64) -> libc::pid_t {
+    let parent = real!(getpid() -> libc::pid_t);
     let child = real!(fork() -> libc::pid_t);
     crate::io::forked();
     if child == 0 && active() {
         ACTIVE.store(false, Ordering::Relaxed);
         WATCH.store(IGNORE, Ordering::Relaxed);
-        // SAFETY: it must not outlive the test.
-        unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+        // SAFETY: plain system calls. It must not outlive the run, which may be over already.
+        unsafe {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            if libc::getppid() != parent {
+                system::exit(1);
+            }
+        }
     }
     child
 }

@@ -24,6 +24,13 @@ use pool::{Missed, Outcome, Pool};
 use summary::Summary;
 
 pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    if options.out.exists() && !options.out.is_dir() {
+        return Err(Problem::new(format!(
+            "{} is not a directory: clips cannot be written there",
+            options.out.display()
+        ))
+        .help("name another with --out"));
+    }
     let ready = target::prepare(&options.program)?;
     let limits = target::limits(&options.program.limits, cancelled);
     let start = Instant::now();
@@ -51,6 +58,10 @@ pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pro
     hunt.progress.finish_and_clear();
     result?;
     hunt.summary.print(options.json);
+    if hunt.summary.nothing_ended() {
+        return Err(Problem::new("no run came to its end, so nothing is known of the program")
+            .help("raise the limit that stopped them, or give the program less to do"));
+    }
     let cancelled = limits.cancelled.load(Ordering::Relaxed);
     Ok(match hunt.summary.findings {
         0 if cancelled => exit::INTERRUPTED,
@@ -135,7 +146,10 @@ impl Hunt<'_> {
             Budget::Time(_) => 0,
         };
         let satisfied = self.options.first && self.summary.findings > 0;
-        let over = left == 0 || satisfied || self.limits.cancelled.load(Ordering::Relaxed);
+        // Nothing comes of going on with a program that never gets anywhere.
+        const HOPELESS: u64 = 16;
+        let hopeless = done >= HOPELESS && self.summary.nothing_ended();
+        let over = left == 0 || satisfied || hopeless || self.limits.cancelled.load(Ordering::Relaxed);
         (!over).then(|| plans::round(done).min(left))
     }
 
@@ -185,6 +199,9 @@ impl Hunt<'_> {
         let trace = run.trace();
         let clip = clip(self.worker.program(), &plan, &trace, &self.ready.origin);
         let mut finding = Finding::new(trace, number + 1, method, confirmed);
+        if !confirmed {
+            return Ok(finding);
+        }
         if let Err(error) = finding.save(&clip, &self.ready.name(), &self.options.out) {
             self.progress.suspend(|| {
                 Problem::file("write a clip to", &self.options.out, error).print();
@@ -213,6 +230,9 @@ impl Hunt<'_> {
             }
             println!("{}", screen::view(&finding.trace));
             println!("found in run {} ({})", finding.run, finding.method);
+            if !finding.confirmed {
+                println!("it did not happen again when the same schedule was forced, so there is no clip\n");
+            }
             if let Some(clip) = &finding.clip {
                 println!("replay it with: threadbare replay {}\n", clip.display());
             }

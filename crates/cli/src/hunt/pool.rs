@@ -91,18 +91,27 @@ fn work(
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
         let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let outcome = if late { Err(Missed::Late) } else { make(&mut worker, target, limits, job) };
+        let outcome = if late { Err(Missed::Late) } else { make(&mut worker, target, limits, deadline, job) };
         if results.send(outcome).is_err() {
             return;
         }
     }
 }
 
-fn make(worker: &mut Option<Worker>, target: &Target, limits: &Limits, job: Job) -> Result<Outcome, Missed> {
+fn make(
+    worker: &mut Option<Worker>,
+    target: &Target,
+    limits: &Limits,
+    deadline: Option<Instant>,
+    job: Job,
+) -> Result<Outcome, Missed> {
     let worker = match worker {
         Some(worker) => worker,
         None => worker.insert(Worker::start(target, limits).map_err(Missed::Start)?),
     };
+    // The last runs of a hunt have no more time than the hunt.
+    let left = deadline.map_or(limits.time, |deadline| deadline.saturating_duration_since(Instant::now()));
+    worker.set_time_limit(limits.time.min(left));
     let run = worker.run(&job.plan).map_err(Missed::Run)?;
     let failure = run.failure().map(|key| {
         let steps: Vec<Step> = run.steps();

@@ -79,6 +79,12 @@ impl Summary {
         self.methods.entry(method).or_default().findings += 1;
     }
 
+    /// Every run was stopped from outside.
+    pub fn nothing_ended(&self) -> bool {
+        let Stopped { max_events, time_limit, memory_limit } = self.stopped;
+        self.runs > 0 && max_events + time_limit + memory_limit == self.runs
+    }
+
     pub fn print(&mut self, json: bool) {
         self.seconds = self.start.elapsed().as_secs_f64();
         if json {
