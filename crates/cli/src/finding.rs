@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -81,7 +82,8 @@ impl Finding {
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
         // Written beside and renamed, so that a clip is whole or not there.
-        let mut file = tempfile::NamedTempFile::new_in(directory)?;
+        let readable = fs::Permissions::from_mode(0o644);
+        let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
         write!(file, "{clip}")?;
         file.persist(&path)?;
         self.clip = Some(path);

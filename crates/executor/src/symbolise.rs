@@ -182,7 +182,7 @@ impl<'p> Tables<'p> {
 
     fn object(&mut self, kind: EventKind, number: u64) -> u32 {
         let name = match kind {
-            EventKind::Fork | EventKind::Join | EventKind::Detach | EventKind::Cancel => {
+            EventKind::Fork | EventKind::Join | EventKind::Detach | EventKind::Cancel | EventKind::Signal => {
                 ObjectName::Thread(number as u32)
             }
             _ if number == 0 => ObjectName::None,

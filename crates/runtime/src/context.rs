@@ -110,21 +110,29 @@ extern "C" fn first_frame(context: *mut c_void) -> *mut c_void {
     crate::threads::run_borrowed()
 }
 
+/// Saves the running thread in the context that `rdi` points to: what functions keep across calls, on its stack,
+/// and its stack pointer in the context.
+macro_rules! suspend {
+    () => {
+        "push rbp
+         push rbx
+         push r12
+         push r13
+         push r14
+         push r15
+         sub rsp, 8
+         stmxcsr [rsp]
+         fnstcw [rsp + 4]
+         mov [rdi], rsp"
+    };
+}
+
 /// Saves the calling pthread in `context` as [`switch`] would, says so, and sleeps for ever. After the store
 /// to `parked` its stack is not touched again, because the carrier may be on it.
 #[unsafe(naked)]
 unsafe extern "C" fn park(context: *mut Context) {
     naked_asm!(
-        "push rbp",
-        "push rbx",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "sub rsp, 8",
-        "stmxcsr [rsp]",
-        "fnstcw [rsp + 4]",
-        "mov [rdi], rsp",
+        suspend!(),
         "mov rax, fs:[0x10]",
         "mov [rdi + 8], rax",
         "lea rdi, [rdi + 16]",
@@ -150,16 +158,7 @@ unsafe extern "C" fn park(context: *mut Context) {
 #[unsafe(naked)]
 pub unsafe extern "C" fn switch(save: *mut Context, load: *const Context) {
     naked_asm!(
-        "push rbp",
-        "push rbx",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "sub rsp, 8",
-        "stmxcsr [rsp]",
-        "fnstcw [rsp + 4]",
-        "mov [rdi], rsp",
+        suspend!(),
         "mov rsp, [rsi]",
         "cmp byte ptr [rip + {fsgsbase}], 0",
         "mov rsi, [rsi + 8]",

@@ -11,7 +11,7 @@
 //! | module | does |
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
-//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `stdio`, `time` | what the program calls to synchronise |
+//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `stdio`, `time` | what the program calls to synchronise |
 //! | `heap`, `memory`, `process`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
@@ -55,6 +55,7 @@ mod real;
 mod scheduler;
 mod server;
 mod shadow;
+mod signals;
 mod spans;
 mod stdio;
 mod system;

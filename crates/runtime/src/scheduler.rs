@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::wait::{self, Wait};
-use crate::{calls, learn, log, system};
+use crate::{calls, learn, log, signals, system};
 
 /// A logical thread.
 pub struct Thread {
@@ -43,6 +43,8 @@ pub struct Thread {
     /// Clean-up handlers of C code, innermost last.
     pub cleanups: Vec<*mut crate::threads::CleanupBuffer>,
     pub cancellation: Cancellation,
+    /// Signals sent to it that it has not had, one bit each.
+    pub signals: u64,
     /// It waits at a cancellation point.
     pub cancellable: bool,
     /// What its last event brought: a value read or written.
@@ -143,6 +145,7 @@ impl Thread {
             destructors: Vec::new(),
             cleanups: Vec::new(),
             cancellation: Cancellation::default(),
+            signals: 0,
             cancellable: false,
             last_value: 0,
             read_locks: Vec::new(),
@@ -157,6 +160,9 @@ pub fn point(operation: Operation) -> bool {
     log::close_write();
     learn::moves_on();
     cancellation::act_asynchronously();
+    if !matches!(operation.wait, Wait::Signal(_)) {
+        signals::deliver();
+    }
     let me = sched.current;
     announce(me, &operation);
     if sched.running {

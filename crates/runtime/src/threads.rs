@@ -40,7 +40,6 @@ intercept! {
     pthread_clockjoin_np/4 => clock_join;
     pthread_detach/1 => detach;
     pthread_exit/1 => exit_thread;
-    pthread_kill/2 => kill;
 }
 
 pub extern "C" fn create(
@@ -318,18 +317,6 @@ pub extern "C" fn detach(handle: libc::pthread_t, pc: u64) -> c_int {
     Entry::new(EventKind::Detach, pc, target as u64).value(target as u64).write();
     let thread = &mut scheduler::get().threads[target];
     if std::mem::replace(&mut thread.detached, true) { libc::EINVAL } else { 0 }
-}
-
-extern "C" fn kill(handle: libc::pthread_t, signal: c_int, pc: u64) -> c_int {
-    // SAFETY: asks who is running.
-    if !active() || handle == unsafe { libc::pthread_self() } && signal != 0 {
-        return real!(pthread_kill(handle => libc::pthread_t, signal => c_int) -> c_int);
-    }
-    match (find(handle), signal) {
-        (None, _) => libc::ESRCH,
-        (Some(_), 0) => 0,
-        _ => unsupported("a signal to another thread is not modelled", pc),
-    }
 }
 
 #[repr(C)]

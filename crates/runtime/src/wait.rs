@@ -39,6 +39,8 @@ pub enum Wait {
     },
     /// Time.
     Sleep,
+    /// One of these signals, a bit each.
+    Signal(u64),
     /// A descriptor to be ready: the `count` entries of a `pollfd` array that the thread keeps.
     Ready {
         entries: u64,
@@ -72,6 +74,7 @@ impl Wait {
                     && mutex.is_none_or(|mutex| Mutex::at(mutex).can_lock(me))
             }
             Wait::Sleep => false,
+            Wait::Signal(wanted) => sched.threads[me].signals & wanted != 0,
             Wait::Ready { entries, count } => io::is_ready(entries, count),
         }
     }
@@ -87,7 +90,7 @@ impl Wait {
     /// A change at `address` may end it.
     pub fn concerns(&self, address: u64) -> bool {
         match *self {
-            Wait::Nothing | Wait::Sleep => false,
+            Wait::Nothing | Wait::Sleep | Wait::Signal(_) => false,
             Wait::Ready { .. } => address == io::ANY,
             Wait::Mutex(of)
             | Wait::SpinLock(of)

@@ -99,6 +99,8 @@ named_bytes! {
         Cancel = 37, "cancel";
         /// Input or output through a descriptor that may have to be waited for.
         Io = 38, "io";
+        /// A signal was sent to a thread.
+        Signal = 39, "signal";
     }
 }
 

@@ -86,7 +86,7 @@ fn the_bytes_of_version_1_are_these() {
 
 #[test]
 fn a_new_kind_needs_a_new_version() {
-    assert_eq!((VERSION, EventKind::ALL.len(), MemoryOrder::ALL.len(), Outcome::ALL.len()), (1, 38, 6, 4));
+    assert_eq!((VERSION, EventKind::ALL.len(), MemoryOrder::ALL.len(), Outcome::ALL.len()), (1, 39, 6, 4));
 }
 
 #[test]
