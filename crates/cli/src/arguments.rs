@@ -87,6 +87,10 @@ pub struct HuntOptions {
     #[arg(long)]
     pub first: bool,
 
+    /// Report data races too, whether they make anything fail or not
+    #[arg(long)]
+    pub races: bool,
+
     /// Runs at the same time [default: one for each processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub jobs: Option<u32>,

@@ -6,7 +6,9 @@ use std::fmt;
 use thiserror::Error;
 use threadbare_program::Program;
 use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipStep, ClipUntil};
-use threadbare_trace::{End, EventKind, Extent, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until};
+use threadbare_trace::{
+    End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
+};
 
 /// What was run, as the user gave it.
 #[derive(Clone, Debug)]
@@ -175,18 +177,30 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
         };
         Ok(Step { thread: step.thread.clone(), until })
     });
-    let steps = steps.collect::<Result<_, _>>()?;
+    let steps: Vec<Step> = steps.collect::<Result<_, _>>()?;
+    let race = (clip.finding == FailureKind::DataRace.finding()).then(|| racing_places(&steps)).flatten();
     let tracked: Tracked =
         clip.tracked.iter().filter_map(|extent| locate(program, &addresses, extent)).collect();
     Ok(Plan {
         steps,
         strict: true,
+        race,
         policy: Policy::RunToBlock,
         tracked,
         max_events: clip.max_events,
         seed: clip.seed,
         ..Plan::default()
     })
+}
+
+/// The steps to a data race end with one for each of its sides.
+fn racing_places(steps: &[Step]) -> Option<[u64; 2]> {
+    let [.., one, other] = steps else { return None };
+    let (Until::Before { address: one, .. }, Until::Before { address: other, .. }) = (one.until, other.until)
+    else {
+        return None;
+    };
+    Some([one.min(other), one.max(other)])
 }
 
 /// Where named memory lies in this build; `None` for what is gone, whose accesses are gone too.

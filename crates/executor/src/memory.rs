@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, Control, PendingRecord, Record, Stack, StackSpan};
+use threadbare_trace::wire::{self, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan};
 
 /// The file and its mapping.
 pub struct Memory {
@@ -87,6 +87,11 @@ impl Memory {
     pub fn stack_spans(&self) -> &[StackSpan] {
         let threads = self.control().pending.load(Ordering::Acquire);
         self.region(wire::SPANS_OFFSET, wire::SPANS_BYTES, u64::from(threads))
+    }
+
+    pub fn races(&self) -> &[RaceRecord] {
+        let races = self.control().races.load(Ordering::Acquire);
+        self.region(wire::RACES_OFFSET, wire::RACES_BYTES, u64::from(races))
     }
 
     pub fn learnt(&self) -> &[u64] {

@@ -1,8 +1,10 @@
 //! What a run left behind.
 
+use std::sync::atomic::Ordering;
+
 use threadbare_trace::trace::steps_of;
-use threadbare_trace::wire::{self, Record};
-use threadbare_trace::{EventKind, Extent, FailureKind, Step, ThreadId, Trace};
+use threadbare_trace::wire::{self, RaceRecord, Record};
+use threadbare_trace::{EventKind, Extent, FailureKind, Plan, Step, ThreadId, Trace, Until};
 
 use crate::ending::Ended;
 use crate::symbolise;
@@ -14,6 +16,13 @@ pub struct FailureKey {
     pub kind: FailureKind,
     places: Vec<u64>,
     message: String,
+}
+
+/// The failure that a race is.
+fn key_of(race: &RaceRecord) -> FailureKey {
+    let mut places = race.places.to_vec();
+    places.dedup();
+    FailureKey { kind: FailureKind::DataRace, places, message: String::new() }
 }
 
 /// The last run of a worker. It borrows the worker, because the next run overwrites it.
@@ -39,6 +48,7 @@ impl Run<'_> {
             FailureKind::Livelock => pending()
                 .filter_map(|pending| Some(memory.stacks().get(pending.stack as usize)?.pc))
                 .collect(),
+            FailureKind::DataRace => vec![*pc, memory.control().other.pc.load(Ordering::Relaxed)],
             _ => vec![*pc],
         };
         places.sort_unstable();
@@ -108,11 +118,6 @@ impl Run<'_> {
 
     /// The run's schedule as forced steps, one for each switch and one to the end.
     pub fn steps(&self) -> Vec<Step> {
-        let ids = self.thread_ids();
-        let pending =
-            self.worker.memory().pending().iter().filter_map(|pending| {
-                Some((pending.thread, EventKind::from_byte(pending.kind)?, pending.pc))
-            });
         // A run that went on to its bound is forced as far as the plan decided; from half-way on it was fair.
         let forced = match self.ended {
             Ended::EventBound | Ended::Failed { kind: FailureKind::Livelock, .. } => {
@@ -120,10 +125,64 @@ impl Run<'_> {
             }
             _ => usize::MAX,
         };
+        let mut steps = self.first_steps(forced);
+        let other = self.worker.memory().control().other.thread.load(Ordering::Relaxed);
+        if let (Ended::Failed { kind: FailureKind::DataRace, thread, .. }, Some(other)) =
+            (&self.ended, other.checked_sub(1))
+        {
+            steps.pop();
+            steps.extend(self.steps_before(&[other, *thread], usize::MAX));
+        }
+        steps
+    }
+
+    /// The steps of the switches among the first `forced` points.
+    fn first_steps(&self, forced: usize) -> Vec<Step> {
+        let ids = self.thread_ids();
+        let pending =
+            self.worker.memory().pending().iter().filter_map(|pending| {
+                Some((pending.thread, EventKind::from_byte(pending.kind)?, pending.pc))
+            });
         steps_of(ids.len(), self.points(), pending, forced)
             .into_iter()
             .map(|(thread, until)| Step { thread: ids[thread as usize].clone(), until })
             .collect()
+    }
+
+    /// Steps that take each of `threads` to the operation it stood before after `done` points.
+    fn steps_before(&self, threads: &[u32], done: usize) -> Vec<Step> {
+        let ids = self.thread_ids();
+        let next = |thread: u32| {
+            let later = self.points().skip(done).find(|point| point.0 == thread);
+            later.or_else(|| {
+                let pending = self.worker.memory().pending().get(thread as usize)?;
+                Some((thread, EventKind::from_byte(pending.kind)?, pending.pc))
+            })
+        };
+        let step = |&thread: &u32| {
+            let point = next(thread)?;
+            let occurrence = 1 + self.points().take(done).filter(|before| *before == point).count() as u32;
+            let until = Until::Before { kind: point.1, address: point.2, occurrence };
+            Some(Step { thread: ids[thread as usize].clone(), until })
+        };
+        threads.iter().filter_map(step).collect()
+    }
+
+    /// The data races that were seen, as failures: what each is, and a plan under which it ends the run. `plan`
+    /// is the run's own.
+    pub fn races(&self, plan: &Plan) -> Vec<(FailureKey, Plan)> {
+        self.worker.memory().races().iter().map(|race| (key_of(race), self.plan_of(race, plan))).collect()
+    }
+
+    fn plan_of(&self, race: &RaceRecord, plan: &Plan) -> Plan {
+        let memory = self.worker.memory();
+        let prologue = memory.control().prologue.load(Ordering::Relaxed);
+        let is_point = |record: &&Record| record.event_kind().is_some_and(|kind| !kind.is_silent());
+        let before = self.records().iter().take((race.at - prologue) as usize);
+        let done = before.filter(is_point).count();
+        let mut steps = self.first_steps(done);
+        steps.extend(self.steps_before(&[race.other, race.thread], done));
+        Plan { steps, race: Some(race.places), learn: false, ..plan.clone() }
     }
 
     /// The run with everything looked up.

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use threadbare_program::Program;
 use threadbare_trace::wire::{Origin, Record, StackSpan};
 use threadbare_trace::{
-    End, Event, EventKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode, ThreadId,
-    Trace,
+    End, Event, EventKind, FailureKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
+    StackNode, ThreadId, Trace,
 };
 
 use crate::ending::Ended;
@@ -71,8 +71,12 @@ pub fn trace(run: &Run<'_>) -> Trace {
             let control = memory.control();
             let allocated = tables.origin("allocated", &control.allocated);
             let freed = tables.origin("freed", &control.freed);
-            let message =
-                [Some(message), allocated, freed].into_iter().flatten().collect::<Vec<_>>().join("; ");
+            let race = (kind == FailureKind::DataRace).then(|| tables.race(run));
+            let message = [race.or(Some(message)), allocated, freed]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; ");
             End::Failed { kind, message, thread, location: tables.location(pc) }
         }
         Ended::EventBound => End::EventBound,
@@ -122,6 +126,25 @@ impl<'p> Tables<'p> {
         self.locations.push(self.program.location(pc));
         self.location_of.insert(pc, index);
         index
+    }
+
+    /// The two sides of the race that ended the run, by what they do, where and to what.
+    fn race(&mut self, run: &Run<'_>) -> String {
+        let memory = run.worker.memory();
+        let control = memory.control();
+        let thread = control.ending_thread.load(Ordering::Relaxed);
+        let other = control.other.thread.load(Ordering::Relaxed).saturating_sub(1);
+        let sides = [thread, other].map(|thread| {
+            let Some(pending) = memory.pending().get(thread as usize) else { return String::new() };
+            let kind = EventKind::from_byte(pending.kind).map_or("access", EventKind::name);
+            let location = self.location(pending.pc);
+            let frame = self.locations[location as usize].frames.first();
+            let function = frame.map_or(String::new(), |frame| format!(" in {}", frame.function));
+            let object = self.object(EventKind::Read, pending.object);
+            let name = &self.objects[object as usize].display;
+            format!("{kind} of {name} by thread {}{function}", self.threads[thread as usize])
+        });
+        sides.join(", ")
     }
 
     /// Who did something to a heap block, by the names of the functions on the stack.

@@ -19,7 +19,7 @@ fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
     if WATCH.load(std::sync::atomic::Ordering::Relaxed) == LEARN {
         learn::access(address, size, kind != EventKind::AtomicLoad);
     }
-    point(Operation::new(kind, pc, address));
+    point(Operation::new(kind, pc, address).size(size));
 }
 
 /// Comes after the operation.

@@ -180,11 +180,11 @@ pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
     }
     let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
     if reads {
-        point(Operation::new(EventKind::Read, pc, from));
+        point(Operation::new(EventKind::Read, pc, from).size(len));
         log_read(pc, from, len);
     }
     if writes {
-        let write = Operation::new(EventKind::Write, pc, to);
+        let write = Operation::new(EventKind::Write, pc, to).size(len);
         if reads {
             scheduler::go_on(&write);
         } else {
@@ -212,11 +212,11 @@ extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
         return;
     }
     if access & READ != 0 {
-        point(Operation::new(EventKind::Read, pc, address));
+        point(Operation::new(EventKind::Read, pc, address).size(size));
         log_read(pc, address, size);
     }
     if access & WRITE != 0 {
-        point(Operation::new(EventKind::Write, pc, address));
+        point(Operation::new(EventKind::Write, pc, address).size(size));
         log_write(pc, address, size);
     }
 }

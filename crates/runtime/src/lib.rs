@@ -15,7 +15,7 @@
 //! | `heap`, `memory`, `process`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
-//! | `shadow`, `learn` | which memory is tracked; which should be |
+//! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
 //! | `server`, `log` | the fork server; the file shared with the tool |
 //! | `layout`, `arena`, `spans` | the runtime's own memory |
 //!
@@ -51,6 +51,7 @@ mod memory;
 mod modules;
 mod plan;
 mod process;
+mod races;
 mod real;
 mod scheduler;
 mod server;

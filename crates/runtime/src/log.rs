@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::wire::{self, Control, Ending, PendingRecord, Record, Stack, StackSpan};
+use threadbare_trace::wire::{self, Control, Ending, PendingRecord, RaceRecord, Record, Stack, StackSpan};
 use threadbare_trace::{EventKind, MemoryOrder, Outcome};
 
 use crate::carrier::Carrier;
@@ -48,6 +48,11 @@ pub fn pending(index: usize) -> *mut PendingRecord {
 /// Where the stack of thread `index` lies.
 pub fn stack_span(index: usize) -> *mut StackSpan {
     ((WIRE + wire::SPANS_OFFSET) as *mut StackSpan).wrapping_add(index)
+}
+
+/// Where races are recorded.
+pub fn races() -> *mut RaceRecord {
+    (WIRE + wire::RACES_OFFSET) as *mut RaceRecord
 }
 
 /// The plan's words, as the tool left them.

@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::wait::{self, Wait};
-use crate::{calls, learn, log, signals, system};
+use crate::{calls, learn, log, races, signals, system};
 
 /// A logical thread.
 pub struct Thread {
@@ -62,16 +62,22 @@ pub struct Operation {
     pub deadline: Option<u64>,
     /// A request to cancel the thread ends the wait.
     pub cancellable: bool,
+    /// Bytes accessed, for accesses.
+    pub size: u64,
 }
 
 impl Operation {
     /// One that never waits.
     pub fn new(kind: EventKind, pc: u64, object: u64) -> Operation {
-        Operation { kind, object, pc, wait: Wait::Nothing, deadline: None, cancellable: false }
+        Operation { kind, object, pc, wait: Wait::Nothing, deadline: None, cancellable: false, size: 0 }
     }
 
     pub fn waiting(self, wait: Wait) -> Operation {
         Operation { wait, ..self }
+    }
+
+    pub fn size(self, size: u64) -> Operation {
+        Operation { size, ..self }
     }
 
     pub fn cancellable(self) -> Operation {
@@ -167,6 +173,7 @@ pub fn point(operation: Operation) -> bool {
     announce(me, &operation);
     if sched.running {
         sched.follower.look(me, &operation, sched.threads[me].last_value);
+        races::look(me, &operation);
     }
     let thread = &mut sched.threads[me];
     thread.wait = operation.wait;
@@ -213,7 +220,7 @@ pub fn announce(me: usize, operation: &Operation) {
             thread: me as u32,
             kind: operation.kind as u8,
             blocked: 0,
-            unused: 0,
+            size: operation.size.min(u64::from(u16::MAX)) as u16,
             stack: if operation.kind == EventKind::Begin { 0 } else { calls::current() },
             holder: 0,
             pc: operation.pc,

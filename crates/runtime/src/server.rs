@@ -34,6 +34,8 @@ fn serve_plans() {
         log::control().learnt_words.store(0, Ordering::Relaxed);
         log::control().allocated.thread.store(0, Ordering::Relaxed);
         log::control().freed.thread.store(0, Ordering::Relaxed);
+        log::control().other.thread.store(0, Ordering::Relaxed);
+        log::control().races.store(0, Ordering::Relaxed);
         log::restart();
         // The bare system call: glibc's fork would take the parked threads' stacks for garbage. Only the
         // carrier runs, so no lock of libc's is held by anybody else.

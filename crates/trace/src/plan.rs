@@ -18,6 +18,10 @@ pub struct Plan {
     pub tracked: Tracked,
     /// Also find out which other memory is shared, for later plans. Does not change the schedule.
     pub learn: bool,
+    /// Record data races: two threads that stand before accesses to the same memory, one of them a write.
+    pub races: bool,
+    /// End the run when that happens at these addresses of code (in order).
+    pub race: Option<[u64; 2]>,
     /// Record function entry and exit.
     pub functions: bool,
     /// The run is ended after this many events; a livelock if nothing moved by then.
@@ -35,6 +39,8 @@ impl Default for Plan {
             policy: Policy::RunToBlock,
             tracked: Tracked::default(),
             learn: false,
+            races: false,
+            race: None,
             functions: false,
             max_events: 1_000_000,
             seed: 0,

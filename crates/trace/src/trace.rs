@@ -88,6 +88,8 @@ pub enum FailureKind {
     InvalidFree,
     /// An access outside the heap block it is next to.
     HeapOverflow,
+    /// Two threads about to access the same memory, one of them to write.
+    DataRace,
 }
 
 impl FailureKind {
@@ -102,6 +104,7 @@ impl FailureKind {
             | FailureKind::HeapOverflow => "crash",
             FailureKind::UseAfterFree => "use-after-free",
             FailureKind::DoubleFree => "double-free",
+            FailureKind::DataRace => "data-race",
             FailureKind::ExitCode(_) => "exit-code",
             FailureKind::Deadlock => "deadlock",
             FailureKind::Livelock => "livelock",
@@ -123,6 +126,7 @@ impl fmt::Display for FailureKind {
             FailureKind::DoubleFree => f.write_str("double free"),
             FailureKind::InvalidFree => f.write_str("invalid free"),
             FailureKind::HeapOverflow => f.write_str("heap overflow"),
+            FailureKind::DataRace => f.write_str("data race"),
         }
     }
 }

@@ -31,7 +31,9 @@ pub const PENDING_OFFSET: u64 = PLAN_OFFSET + PLAN_BYTES;
 pub const PENDING_BYTES: u64 = 16 << 20;
 pub const SPANS_OFFSET: u64 = PENDING_OFFSET + PENDING_BYTES;
 pub const SPANS_BYTES: u64 = 16 << 20;
-pub const STACKS_OFFSET: u64 = SPANS_OFFSET + SPANS_BYTES;
+pub const RACES_OFFSET: u64 = SPANS_OFFSET + SPANS_BYTES;
+pub const RACES_BYTES: u64 = 1 << 20;
+pub const STACKS_OFFSET: u64 = RACES_OFFSET + RACES_BYTES;
 pub const STACKS_BYTES: u64 = 256 << 20;
 pub const LEARNT_OFFSET: u64 = STACKS_OFFSET + STACKS_BYTES;
 pub const LEARNT_BYTES: u64 = 64 << 20;
@@ -84,6 +86,10 @@ pub struct Control {
     /// The heap block a heap oracle speaks of: who allocated it and, if it was, who freed it.
     pub allocated: Origin,
     pub freed: Origin,
+    /// The other side of the data race that ended the run.
+    pub other: Origin,
+    /// Races recorded.
+    pub races: AtomicU32,
     pub message_bytes: AtomicU32,
     pub message: [u8; MESSAGE_BYTES],
 }
@@ -123,6 +129,7 @@ pub enum Ending {
     Livelock = 13,
     /// The tool sent [`STOP_SIGNAL`].
     TimeLimit = 14,
+    DataRace = 15,
 }
 
 impl Ending {
@@ -144,6 +151,7 @@ impl Ending {
             HeapOverflow,
             Livelock,
             TimeLimit,
+            DataRace,
         ]
         .into_iter()
         .find(|ending| *ending as u32 == number)
@@ -233,13 +241,31 @@ pub struct PendingRecord {
     pub thread: u32,
     pub kind: u8,
     pub blocked: u8,
-    pub unused: u16,
+    /// Bytes it would access.
+    pub size: u16,
     pub stack: u32,
     /// The thread that holds what it waits for, plus 1; 0 for none known.
     pub holder: u32,
     pub pc: u64,
     pub object: u64,
 }
+
+/// Two accesses that raced, though the run went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RaceRecord {
+    /// Where in the code, in order.
+    pub places: [u64; 2],
+    /// Records in the log by then.
+    pub at: u64,
+    /// The thread that came last, and the one that already stood there.
+    pub thread: u32,
+    pub other: u32,
+}
+
+/// The most races that one run records.
+pub const MAX_RACES: usize = 1024;
+const _: () = assert!((MAX_RACES * size_of::<RaceRecord>()) as u64 <= RACES_BYTES);
 
 /// Words did not decode: tool and runtime disagree, which is a fault of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,16 +303,21 @@ fn push_thread(words: &mut Vec<u64>, thread: &ThreadId) {
 const FLAG_STRICT: u64 = 1;
 const FLAG_LEARN: u64 = 2;
 const FLAG_FUNCTIONS: u64 = 4;
+const FLAG_RACE: u64 = 8;
+const FLAG_RACES: u64 = 16;
 
 /// A plan as words, for the shared file.
 pub fn encode_plan(plan: &Plan) -> Vec<u64> {
     let mut words = vec![
         (u64::from(plan.strict) * FLAG_STRICT)
             | (u64::from(plan.learn) * FLAG_LEARN)
-            | (u64::from(plan.functions) * FLAG_FUNCTIONS),
+            | (u64::from(plan.functions) * FLAG_FUNCTIONS)
+            | (u64::from(plan.race.is_some()) * FLAG_RACE)
+            | (u64::from(plan.races) * FLAG_RACES),
         plan.max_events,
         plan.seed,
     ];
+    words.extend(plan.race.into_iter().flatten());
     match &plan.policy {
         Policy::RunToBlock => words.push(0),
         Policy::Random { seed } => words.extend([1, *seed]),
@@ -313,6 +344,7 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
 pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
     let mut words = Words(words);
     let (flags, max_events, seed) = (words.next()?, words.next()?, words.next()?);
+    let race = if flags & FLAG_RACE != 0 { Some([words.next()?, words.next()?]) } else { None };
     let policy = match words.next()? {
         0 => Policy::RunToBlock,
         1 => Policy::Random { seed: words.next()? },
@@ -343,6 +375,8 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         policy,
         tracked,
         learn: flags & FLAG_LEARN != 0,
+        races: flags & FLAG_RACES != 0,
+        race,
         functions: flags & FLAG_FUNCTIONS != 0,
         max_events,
         seed,
@@ -432,6 +466,8 @@ mod tests {
         ];
         (vec(step(), 0..6), policy, vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
             |(steps, policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
+                races: learn,
+                race: strict.then_some([max_events, seed]),
                 steps,
                 strict,
                 policy,

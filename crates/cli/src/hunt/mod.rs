@@ -50,7 +50,10 @@ pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pro
         worker,
         pool,
         progress: progress(options),
-        knowledge: Knowledge::new(options.program.seed, options.program.limits.max_events),
+        knowledge: Knowledge {
+            races: options.races,
+            ..Knowledge::new(options.program.seed, options.program.limits.max_events)
+        },
         known: HashSet::new(),
         summary: Summary::new(start),
     };
@@ -168,12 +171,21 @@ impl Hunt<'_> {
             let place = self.worker.program().location(pc);
             self.summary.stuck_at = Some(format!("in {}, at {place}", which(thread)));
         }
-        let Some((key, failing)) = outcome.failure else { return Ok(()) };
+        for (key, failing) in outcome.failures {
+            self.take_failure(&key, &failing, outcome.number)?;
+        }
+        Ok(())
+    }
+
+    fn take_failure(&mut self, key: &FailureKey, failing: &Plan, number: u64) -> Result<(), Problem> {
         let satisfied = self.options.first && self.summary.findings > 0;
         if satisfied || !self.known.insert(key.clone()) {
             return Ok(());
         }
-        match self.look_closer(&failing, &key, outcome.number, method) {
+        let method = plans::method(number);
+        match self.look_closer(failing, key, number, method) {
+            // A race that the run had only on its way somewhere else is no loss.
+            Ok(finding) if key.kind == FailureKind::DataRace && !finding.confirmed => Ok(()),
             Ok(finding) => {
                 self.summary.found(method);
                 self.report(&finding);

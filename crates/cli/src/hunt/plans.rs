@@ -28,12 +28,14 @@ pub struct Knowledge {
     pub bound: u64,
     /// What the user allows.
     pub max_events: u64,
+    /// Data races are wanted.
+    pub races: bool,
 }
 
 impl Knowledge {
     pub fn new(seed: u64, max_events: u64) -> Knowledge {
         let bound = max_events.min(FIRST_BOUND);
-        Knowledge { tracked: Tracked::default(), longest: 0, seed, bound, max_events }
+        Knowledge { tracked: Tracked::default(), longest: 0, seed, bound, max_events, races: false }
     }
 
     /// A run came to its bound and was still getting somewhere. `false` when it cannot have more.
@@ -72,6 +74,7 @@ pub fn plan(number: u64, knowledge: &Knowledge) -> Plan {
         policy,
         tracked: knowledge.tracked.clone(),
         learn: number < FIRST_LEARNING || number.is_multiple_of(LEARNING),
+        races: knowledge.races,
         max_events: knowledge.bound,
         seed: knowledge.seed,
         ..Plan::default()

@@ -1,12 +1,13 @@
 //! Workers side by side.
 
+use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use threadbare_executor::{Ended, FailureKey, Limits, RunError, StartError, Target, Worker};
-use threadbare_trace::{Extent, Plan, Step};
+use threadbare_trace::{Extent, Plan};
 
 /// A run to make, by its number.
 struct Job {
@@ -20,8 +21,8 @@ pub struct Outcome {
     pub ended: Ended,
     pub events: u64,
     pub learnt: Vec<Extent>,
-    /// For a failure: what it was, and the plan that forces the same schedule.
-    pub failure: Option<(FailureKey, Plan)>,
+    /// What failed, each with a plan that forces the same schedule: the run itself, and data races that it had.
+    pub failures: Vec<(FailureKey, Plan)>,
 }
 
 /// Why a worker has nothing to tell of a run.
@@ -87,11 +88,17 @@ fn work(
     deadline: Option<Instant>,
 ) {
     let mut worker = None;
+    // Races that this thread has told of.
+    let mut seen = HashSet::new();
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
         let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let outcome = if late { Err(Missed::Late) } else { make(&mut worker, target, limits, deadline, job) };
+        let outcome = if late {
+            Err(Missed::Late)
+        } else {
+            make(&mut worker, target, limits, deadline, &mut seen, job)
+        };
         if results.send(outcome).is_err() {
             return;
         }
@@ -103,6 +110,7 @@ fn make(
     target: &Target,
     limits: &Limits,
     deadline: Option<Instant>,
+    seen: &mut HashSet<FailureKey>,
     job: Job,
 ) -> Result<Outcome, Missed> {
     let worker = match worker {
@@ -113,15 +121,14 @@ fn make(
     let left = deadline.map_or(limits.time, |deadline| deadline.saturating_duration_since(Instant::now()));
     worker.set_time_limit(limits.time.min(left));
     let run = worker.run(&job.plan).map_err(Missed::Run)?;
-    let failure = run.failure().map(|key| {
-        let steps: Vec<Step> = run.steps();
-        (key, Plan { steps, ..job.plan.clone() })
-    });
+    let mut failures = run.races(&job.plan);
+    failures.retain(|(key, _)| seen.insert(key.clone()));
+    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..job.plan.clone() })));
     Ok(Outcome {
         number: job.number,
         ended: run.ended().clone(),
         events: run.events(),
         learnt: run.learnt(),
-        failure,
+        failures,
     })
 }

@@ -109,3 +109,30 @@ fn a_damaged_clip_is_refused_with_its_line() {
     assert_eq!(code, 2);
     assert!(stderr.contains("line 3"), "{stderr}");
 }
+
+/// Protects the oracle for data races: it needs no failure, its clip leads to both accesses, and a program whose
+/// accesses are ordered has none.
+#[test]
+fn data_races_are_reported_when_asked_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "quiet.c", &LOST_UPDATE.replace("    assert(counter == 2);\n", ""));
+    let hunt = ["hunt", path(&source), "--json", "--budget", "300runs", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(&mut tool(&hunt));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let (stdout, stderr, code) = run(tool(&hunt).arg("--races"));
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    let lines = json(&stdout);
+    let (_, races) = lines.split_last().expect("a summary");
+    for race in races {
+        assert_eq!(race["kind"], "data-race", "{stdout}");
+        assert_eq!(race["confirmed"], true, "{stdout}");
+        reproduces(Path::new(race["clip"].as_str().expect("a clip")), 10);
+    }
+    let ordered = LOST_UPDATE.replace(
+        "    int seen = counter;\n    pthread_mutex_lock(&lock);",
+        "    pthread_mutex_lock(&lock);\n    int seen = counter;",
+    );
+    write(directory.path(), "quiet.c", &ordered);
+    let (stdout, stderr, code) = run(tool(&hunt).arg("--races"));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}

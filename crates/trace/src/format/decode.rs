@@ -229,6 +229,7 @@ fn read_failure(reader: &mut Reader<'_>) -> Result<FailureKind, FormatError> {
         9 => FailureKind::DoubleFree,
         10 => FailureKind::InvalidFree,
         11 => FailureKind::HeapOverflow,
+        12 => FailureKind::DataRace,
         found => {
             let expected = "a kind of failure";
             return Err(FormatError::Unexpected { offset, expected, found: found.into() });

@@ -174,5 +174,6 @@ fn put_failure(buffer: &mut Vec<u8>, kind: FailureKind) {
         FailureKind::DoubleFree => buffer.push(9),
         FailureKind::InvalidFree => buffer.push(10),
         FailureKind::HeapOverflow => buffer.push(11),
+        FailureKind::DataRace => buffer.push(12),
     }
 }
