@@ -7,7 +7,7 @@ use threadbare_trace::{EventKind, MemoryOrder, Outcome};
 
 use crate::carrier::Carrier;
 use crate::layout::WIRE;
-use crate::{calls, scheduler};
+use crate::{calls, scheduler, system};
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
@@ -122,11 +122,18 @@ impl Entry {
             return;
         }
         sched.threads[sched.current].last_value = self.value;
+        // An operation was announced with its stack, where the thread still is.
+        let stack = if self.kind.is_silent() {
+            calls::current()
+        } else {
+            // SAFETY: the slot of a thread that exists.
+            unsafe { (*pending(sched.current)).stack }
+        };
         append(Record {
             kind: self.kind as u8,
             detail: Record::detail(self.order, self.outcome),
             thread: sched.current as u16,
-            stack: calls::current(),
+            stack,
             pc_size: Record::pc_size(self.pc, self.size),
             object: self.object,
             value: self.value,
@@ -134,11 +141,33 @@ impl Entry {
     }
 }
 
+/// Records before this one lie in pages that are mapped, or are too few to care.
+static TOUCHED: Carrier<u64> = Carrier::new(FEW);
+const FEW: u64 = 1024;
+/// Records whose pages are mapped together.
+const TOGETHER: u64 = 8192;
+
+/// Maps the pages of the log that come next, in one go: a fault for each of them would cost several times that.
+fn touch_ahead(index: u64) {
+    const MADV_POPULATE_WRITE: u64 = 23;
+    const PAGE: u64 = 4096;
+    let start = (WIRE + wire::LOG_OFFSET + index * size_of::<Record>() as u64) & !(PAGE - 1);
+    // Older kernels do not know this; pages then come one by one.
+    system::call(
+        libc::SYS_madvise,
+        [start, TOGETHER * size_of::<Record>() as u64, MADV_POPULATE_WRITE, 0, 0, 0],
+    );
+    *TOUCHED.get() = index + TOGETHER;
+}
+
 fn append(record: Record) {
     let events = &control().events;
     let index = events.load(Ordering::Relaxed);
     if index >= *CAPACITY.get() {
         scheduler::finish(Ending::EventBound, 0, 0, "the log is full");
+    }
+    if index >= *TOUCHED.get() {
+        touch_ahead(index);
     }
     // SAFETY: inside the log, as just checked.
     unsafe { ((WIRE + wire::LOG_OFFSET) as *mut Record).add(index as usize).write(record) };
