@@ -1,6 +1,5 @@
 //! Compiling for Threadbare.
 
-use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -23,25 +22,32 @@ impl Language {
         }
     }
 
-    /// The user's compiler.
-    fn compiler(self) -> OsString {
+    /// The user's compiler, with what goes before its arguments: `CC` may be `ccache gcc`.
+    fn compiler(self) -> Vec<String> {
         let (variable, default) = match self {
             Language::C => ("CC", "cc"),
             Language::Cxx => ("CXX", "c++"),
         };
         // Inside a build that was given the wrapper as its compiler, that is not the compiler to call.
-        let set = std::env::var_os(variable).filter(|set| !set.is_empty());
-        set.filter(|set| !set.to_string_lossy().contains("threadbare")).unwrap_or_else(|| default.into())
+        let set = std::env::var(variable).unwrap_or_default();
+        let words: Vec<String> = set.split_whitespace().map(str::to_owned).collect();
+        let is_this = |word: &String| Path::new(word).file_name().is_some_and(|name| name == "threadbare");
+        if words.is_empty() || words.iter().any(is_this) { vec![default.to_owned()] } else { words }
     }
 }
 
 /// The compiler with what Threadbare needs, before any argument of the user's.
 pub fn command(language: Language) -> Result<Command, Problem> {
     let compiler = language.compiler();
-    let mut command = Command::new(&compiler);
+    let call = || {
+        let mut command = Command::new(&compiler[0]);
+        command.args(&compiler[1..]);
+        command
+    };
+    let mut command = call();
     command.args(["-g", "-fsanitize=thread"]);
-    let version = Command::new(&compiler).arg("--version").output().map_err(|error| {
-        Problem::new(format!("cannot run the compiler {}: {error}", compiler.to_string_lossy()))
+    let version = call().arg("--version").output().map_err(|error| {
+        Problem::new(format!("cannot run the compiler {}: {error}", compiler.join(" ")))
             .help("install gcc or clang, or name one in the environment: CC=… or CXX=…")
     })?;
     if String::from_utf8_lossy(&version.stdout).contains("clang") {

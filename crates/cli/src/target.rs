@@ -59,7 +59,8 @@ pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
 /// Compiles one file as it is written: without optimisation, every access in the source is one in the program.
 fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
     if !source.exists() {
-        return Err(Problem::new(format!("no such file: {}", source.display())));
+        return Err(Problem::new(format!("no such file: {}", source.display()))
+            .help("a clip names its target as it was given to `hunt`; from elsewhere, use replay --target"));
     }
     let directory = tempfile::Builder::new()
         .prefix("threadbare-")

@@ -96,10 +96,10 @@ impl Summary {
             count => format!("{count} findings"),
         };
         println!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds);
-        let stopped = |count: u64, limit: &str, flag: &str| {
-            if count > 0 {
-                println!("{count} of the runs were stopped at {limit}; raise it with {flag}");
-            }
+        let stopped = |count: u64, limit: &str, flag: &str| match count {
+            0 => {}
+            1 => println!("1 run was stopped at {limit}; raise it with {flag}"),
+            _ => println!("{count} runs were stopped at {limit}; raise it with {flag}"),
         };
         if self.bound_reached {
             stopped(self.stopped.max_events, "the bound on events", "--max-events");
