@@ -23,7 +23,9 @@ fn main() {
         .arg("--target-dir")
         .arg(out.join("runtime"));
     // What the outer cargo was told (clippy as a wrapper, flags for the tool) is not meant for the library.
-    for variable in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+    for variable in
+        ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"]
+    {
         build.env_remove(variable);
     }
     // Exceptions of the program pass through frames of the library, which never unwinds itself.
