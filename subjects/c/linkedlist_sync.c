@@ -10,18 +10,9 @@
  * Published: PECAN, 357 events, 6 races, 1 AV and 7 ASV predicted, 13 real, 3
  * with an exception.
  */
-#include <pthread.h>
-#include <stdint.h>
-
 #include "linked_elements.h"
-#include "sizes.h"
-#include "synchronised.h"
 
-enum { MAX_CHANGERS = 200, MAX_FILL = 50 };
-
-static struct collection receiver = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static struct collection argument = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static int fill;
+#include "bulk_driver.h"
 
 static void *bulk_caller(void *unused) {
     collection_remove_all(&receiver, &argument);
@@ -31,25 +22,4 @@ static void *bulk_caller(void *unused) {
 static void *changer(void *id) {
     collection_add(&argument, fill + (int)(intptr_t)id);
     return NULL;
-}
-
-int main(int argc, char **argv) {
-    struct size sizes[] = {{"elements", 1, 1, MAX_FILL}, {"changers", 1, 1, MAX_CHANGERS}};
-    read_sizes(argc, argv, sizes, 2);
-    fill = sizes[0].value;
-    int changers = sizes[1].value;
-
-    pthread_t caller_thread;
-    pthread_t threads[MAX_CHANGERS];
-    collection_fill(&receiver, fill);
-    collection_fill(&argument, fill);
-    pthread_create(&caller_thread, NULL, bulk_caller, NULL);
-    for (int i = 0; i < changers; i++) {
-        pthread_create(&threads[i], NULL, changer, (void *)(intptr_t)i);
-    }
-    pthread_join(caller_thread, NULL);
-    for (int i = 0; i < changers; i++) {
-        pthread_join(threads[i], NULL);
-    }
-    return 0;
 }

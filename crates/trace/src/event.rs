@@ -170,6 +170,7 @@ pub struct Event {
     pub location: u32,
     /// The calls that led here, outermost last; see [`StackNode`](crate::StackNode).
     pub stack: u32,
-    /// What was read or written (the low 8 bytes), the address allocated, the thread created or joined.
+    /// What was read or written (the low 8 bytes), the bytes allocated or freed, the thread created or joined, how
+    /// many were woken, the signal sent, the descriptor used.
     pub value: u64,
 }

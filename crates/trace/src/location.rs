@@ -58,6 +58,8 @@ pub struct Site {
     /// The base name of the file of the innermost frame.
     pub file: String,
     pub line: u32,
+    /// From 1, counted from the line's first character that is not blank, so that indenting does not matter; as
+    /// the compiler counts when the source could not be read.
     pub column: u32,
     /// The source line without surrounding blanks; empty when the source could not be read.
     pub text: String,

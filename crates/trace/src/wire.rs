@@ -2,9 +2,9 @@
 //!
 //! One file in memory, mapped by the tool, by the fork server and by every run. It holds, at fixed offsets:
 //! the [`Control`] block, the plan (written by the tool before a run), and what a run leaves behind: what each
-//! thread was about to do, the call stacks, the shared memory it learnt of, and the log of [`Record`]s. All of
-//! it is written as the run goes, so it is there whatever becomes of the process. The file is sparse: regions
-//! are as large as they may ever get, and only touched pages exist.
+//! thread was about to do, where its stack lies, the data races and the shared memory that were seen, the call
+//! stacks, and the log of [`Record`]s. All of it is written as the run goes, so it is there whatever becomes of
+//! the process. The file is sparse: regions are as large as they may ever get, and only touched pages exist.
 //!
 //! Tool and runtime are always of one build (the runtime travels inside the tool), so there is no
 //! compatibility to keep here; [`VERSION`] only guards against a stale library left in a cache. Bump it when
