@@ -26,7 +26,7 @@ pub fn run() -> Result<bool> {
     Ok(true)
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

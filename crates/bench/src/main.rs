@@ -7,6 +7,8 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod snapshots;
+mod states;
 mod subjects;
 
 use std::error::Error;
@@ -31,6 +33,14 @@ enum Command {
         #[arg(long, default_value_t = 200)]
         plans: u64,
     },
+    /// Runs that begin like an earlier one: from the start, and from a snapshot of that one
+    Snapshots,
+    /// States of every subject: does the same number ever stand for two of them?
+    States {
+        /// In all
+        #[arg(long, default_value_t = 1_000_000)]
+        states: u64,
+    },
     /// `hunt` with default settings on every subject, buggy and fixed
     Subjects,
     /// Every subject's clip, replayed many times, also after lines were added above the bug
@@ -45,6 +55,8 @@ fn main() -> ExitCode {
     let result: Result<bool, Box<dyn Error>> = match Arguments::parse().command {
         Command::Engine => engine::run(),
         Command::Determinism { plans } => determinism::run(plans),
+        Command::Snapshots => snapshots::run(),
+        Command::States { states } => states::run(states),
         Command::Subjects => subjects::run(),
         Command::Clips { times } => clips::run(times),
     };

@@ -18,6 +18,7 @@ mod library;
 mod memory;
 mod run;
 mod shrink;
+mod snapshots;
 mod symbolise;
 mod worker;
 
@@ -27,4 +28,5 @@ pub use exhaust::{Exhausted, exhaust};
 pub use library::{InstallError, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;
+pub use snapshots::Keep;
 pub use worker::{Limits, RunError, StartError, Target, Worker};

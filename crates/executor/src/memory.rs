@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan};
+use threadbare_trace::wire::{self, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan};
 
 /// The file and its mapping.
 pub struct Memory {
@@ -15,6 +15,53 @@ pub struct Memory {
 
 // SAFETY: the mapping belongs to this value alone; nothing in it refers to a thread.
 unsafe impl Send for Memory {}
+
+/// How much of each region there is.
+#[derive(Clone, Debug)]
+pub struct Lengths {
+    events: u64,
+    stacks: u32,
+    threads: u32,
+    races: u32,
+    learnt_words: u64,
+    decision_words: u64,
+    pub picks: u64,
+    pub output: u64,
+}
+
+impl Lengths {
+    /// What there was when a snapshot was taken.
+    pub fn of(snapshot: &Snapshot) -> Lengths {
+        Lengths {
+            events: snapshot.events.load(Ordering::Relaxed),
+            stacks: snapshot.stacks.load(Ordering::Relaxed),
+            threads: snapshot.threads.load(Ordering::Relaxed),
+            races: snapshot.races.load(Ordering::Relaxed),
+            learnt_words: snapshot.learnt_words.load(Ordering::Relaxed),
+            decision_words: snapshot.decision_words.load(Ordering::Relaxed),
+            picks: snapshot.picks.load(Ordering::Relaxed),
+            output: snapshot.output.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A copy of what a run left in the regions that are only ever added to.
+pub struct Contents {
+    records: Vec<Record>,
+    stacks: Vec<Stack>,
+    spans: Vec<StackSpan>,
+    races: Vec<RaceRecord>,
+    learnt: Vec<u64>,
+    decisions: Vec<u64>,
+    picks: Vec<u16>,
+}
+
+impl Contents {
+    /// Whose turn it was, from the beginning of the run.
+    pub fn picks(&self) -> &[u16] {
+        &self.picks
+    }
+}
 
 /// A file that exists only in memory.
 pub fn anonymous_file(name: &std::ffi::CStr) -> io::Result<File> {
@@ -60,7 +107,7 @@ impl Memory {
     }
 
     /// `count` items of a region. Between runs nobody writes to it.
-    fn region<T>(&self, offset: u64, bytes: u64, count: u64) -> &[T] {
+    fn region<T: Clone>(&self, offset: u64, bytes: u64, count: u64) -> &[T] {
         let count = count.min(bytes / size_of::<T>() as u64) as usize;
         // SAFETY: inside the mapping; `T` is plain data; the server only writes during a run, when the
         // worker is borrowed.
@@ -122,6 +169,55 @@ impl Memory {
         }
         self.control().plan_words.store(words.len() as u64, Ordering::Release);
         true
+    }
+
+    /// Copies as much as `lengths` says.
+    pub fn copy(&self, lengths: &Lengths) -> Contents {
+        Contents {
+            records: self.region(wire::LOG_OFFSET, wire::LOG_BYTES, lengths.events).to_vec(),
+            stacks: self.region(wire::STACKS_OFFSET, wire::STACKS_BYTES, lengths.stacks.into()).to_vec(),
+            spans: self.region(wire::SPANS_OFFSET, wire::SPANS_BYTES, lengths.threads.into()).to_vec(),
+            races: self.region(wire::RACES_OFFSET, wire::RACES_BYTES, lengths.races.into()).to_vec(),
+            learnt: self.region(wire::LEARNT_OFFSET, wire::LEARNT_BYTES, lengths.learnt_words).to_vec(),
+            decisions: self
+                .region(wire::DECISIONS_OFFSET, wire::DECISIONS_BYTES, lengths.decision_words)
+                .to_vec(),
+            picks: self.region(wire::PICKS_OFFSET, wire::PICKS_BYTES, lengths.picks).to_vec(),
+        }
+    }
+
+    /// Puts it all back as it was at a moment.
+    pub fn restore(&mut self, contents: &Contents, lengths: &Lengths) {
+        self.put(wire::LOG_OFFSET, &contents.records[..lengths.events as usize]);
+        self.put(wire::STACKS_OFFSET, &contents.stacks[..lengths.stacks as usize]);
+        self.put(wire::SPANS_OFFSET, &contents.spans[..lengths.threads as usize]);
+        self.put(wire::RACES_OFFSET, &contents.races[..lengths.races as usize]);
+        self.put(wire::LEARNT_OFFSET, &contents.learnt[..lengths.learnt_words as usize]);
+        self.put(wire::DECISIONS_OFFSET, &contents.decisions[..lengths.decision_words as usize]);
+        self.put(wire::PICKS_OFFSET, &contents.picks[..lengths.picks as usize]);
+        let control = self.control();
+        control.events.store(lengths.events, Ordering::Relaxed);
+        control.stacks.store(lengths.stacks, Ordering::Relaxed);
+        control.pending.store(lengths.threads, Ordering::Relaxed);
+        control.races.store(lengths.races, Ordering::Relaxed);
+        control.learnt_words.store(lengths.learnt_words, Ordering::Relaxed);
+        control.decision_words.store(lengths.decision_words, Ordering::Relaxed);
+        control.picks.store(lengths.picks, Ordering::Relaxed);
+    }
+
+    /// Writes `items` to the beginning of a region that is as large as what was read from it.
+    fn put<T: Copy>(&mut self, offset: u64, items: &[T]) {
+        // SAFETY: inside the mapping, because they come from there; nobody else writes between runs.
+        unsafe {
+            let region = self.start.add(offset as usize).cast::<T>();
+            region.copy_from_nonoverlapping(items.as_ptr(), items.len());
+        }
+    }
+
+    /// Whose turn it was, from the beginning of the run.
+    pub fn picks(&self) -> &[u16] {
+        let picks = self.control().picks.load(Ordering::Acquire);
+        self.region(wire::PICKS_OFFSET, wire::PICKS_BYTES, picks)
     }
 
     /// Gives back the pages of a log that has become large.

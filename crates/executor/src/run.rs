@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use threadbare_trace::trace::steps_of;
 use threadbare_trace::wire::{self, RaceRecord, Record};
-use threadbare_trace::{EventKind, Extent, FailureKind, Plan, Step, ThreadId, Trace, Until};
+use threadbare_trace::{EventKind, Extent, FailureKind, Plan, Step, ThreadId, Trace, Turns, Until};
 
 use crate::ending::Ended;
 use crate::symbolise;
@@ -85,6 +85,15 @@ impl Run<'_> {
     /// The shared memory that the run learnt of, if its plan asked it to.
     pub fn learnt(&self) -> Vec<Extent> {
         wire::decode_extents(self.worker.memory().learnt()).unwrap_or_default()
+    }
+
+    /// The run's schedule as turns, all of them.
+    pub fn turns(&self) -> Vec<Turns> {
+        let picks = self.worker.memory().picks();
+        picks
+            .chunk_by(|one, next| one == next)
+            .map(|turns| Turns { thread: u32::from(turns[0]), count: turns.len() as u32 })
+            .collect()
     }
 
     /// Every decision that was made, in order, if the plan asked for them.

@@ -20,6 +20,7 @@ use crate::ending::{self, Ended};
 use crate::library::{self, InstallError};
 use crate::memory::{Memory, anonymous_file};
 use crate::run::Run;
+use crate::snapshots::{Keep, Snapshots};
 
 /// What is tested.
 #[derive(Clone, Debug)]
@@ -92,6 +93,7 @@ pub struct Worker {
     program: Program,
     target: Target,
     limits: Limits,
+    snapshots: Snapshots,
 }
 
 /// How often a waiting worker looks at limits.
@@ -120,6 +122,7 @@ impl Worker {
             program: Program::open(&target.program)?,
             target: target.clone(),
             limits: limits.clone(),
+            snapshots: Snapshots::default(),
         };
         worker.wait_until_ready()?;
         worker.printed = worker.output.metadata().map_or(0, |output| output.len());
@@ -140,6 +143,12 @@ impl Worker {
     /// Changes how long a run may take from now on.
     pub fn set_time_limit(&mut self, time: Duration) {
         self.limits.time = time;
+    }
+
+    /// From now on, keeps runs in the middle, and lets a plan start from one that began with the same turns.
+    /// That changes nothing but the time it takes; it pays where many plans share long beginnings.
+    pub fn keep_snapshots(&mut self, keep: Keep) {
+        self.snapshots.keep(keep);
     }
 
     fn wait_until_ready(&mut self) -> Result<(), StartError> {
@@ -191,17 +200,31 @@ impl Worker {
         if !self.memory.write_plan(&wire::encode_plan(plan)) {
             return Err(RunError::PlanTooLarge);
         }
-        // Appending writes then begin there again.
-        if self.output.set_len(self.printed).is_err() || !self.send(message::RUN) {
-            return Err(RunError::ServerDied);
+        let start = Instant::now();
+        let mut snapshot = self.snapshots.restore(plan, &mut self.memory, &self.output);
+        self.snapshots.ask(plan, snapshot, &self.memory);
+        let mut ended = match snapshot {
+            Some(slot) => self.request(&[message::RESUME, slot as u8])?,
+            None => None,
+        };
+        if ended.is_none() {
+            self.snapshots.forget(snapshot.take());
+            // Appending writes then begin there again.
+            self.output.set_len(self.printed).map_err(|_| RunError::ServerDied)?;
+            ended = self.request(&[message::RUN])?;
         }
-        let ended = self.wait_for_run()?;
+        let ended = ended.ok_or(RunError::ServerDied)?;
+        self.snapshots.collect(plan, snapshot, start.elapsed(), &self.memory, &self.output);
         let threads = self.memory.pending().len() as u32;
         self.memory.control().contexts.fetch_max(threads, Ordering::Relaxed);
         Ok(Run { worker: self, ended })
     }
 
-    fn wait_for_run(&mut self) -> Result<Ended, RunError> {
+    /// Asks for a run, and waits for its end; `None` if the snapshot it was to come from is gone.
+    fn request(&mut self, bytes: &[u8]) -> Result<Option<Ended>, RunError> {
+        if !self.send(bytes) {
+            return Err(RunError::ServerDied);
+        }
         let start = Instant::now();
         let mut stopped = None;
         loop {
@@ -213,8 +236,9 @@ impl Worker {
                     // A run that came to its own end just before it was stopped is taken at its word.
                     let killed =
                         matches!(ended, Ended::Failed { kind: FailureKind::Signal(libc::SIGKILL), .. });
-                    return Ok(stopped.filter(|_| killed).unwrap_or(ended));
+                    return Ok(Some(stopped.filter(|_| killed).unwrap_or(ended)));
                 }
+                Some(1) if bytes[0] == message::LOST => return Ok(None),
                 Some(_) => return Err(RunError::ServerDied),
                 None if self.limits.cancelled.load(Ordering::Relaxed) => return Err(RunError::Cancelled),
                 // Asked to say where it is; made to end if it does not.
@@ -257,9 +281,11 @@ impl Worker {
         }
     }
 
-    fn send(&self, byte: u8) -> bool {
-        // SAFETY: a plain system call.
-        unsafe { libc::send(self.socket.as_raw_fd(), (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL) == 1 }
+    fn send(&self, bytes: &[u8]) -> bool {
+        let socket = self.socket.as_raw_fd();
+        // SAFETY: a plain system call on our own descriptor and bytes.
+        let sent = unsafe { libc::send(socket, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        sent == bytes.len() as isize
     }
 
     /// A message from the server: its length, 0 when the server is gone, `None` when a tick passed without.

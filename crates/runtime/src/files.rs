@@ -8,6 +8,7 @@ use std::ffi::{CString, c_int};
 use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
 
 use crate::carrier::Carrier;
+use crate::heap;
 
 #[derive(Clone, Copy)]
 struct Position {
@@ -20,9 +21,12 @@ static POSITIONS: Carrier<Vec<Position>> = Carrier::new(Vec::new());
 
 /// Notes where every regular file stands.
 pub fn remember() {
-    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let descriptors = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
-    *POSITIONS.get() = descriptors.filter_map(position).collect();
+    // Listing a directory makes libc allocate memory.
+    *POSITIONS.get() = heap::for_runtime(|| {
+        let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        let descriptors = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
+        descriptors.filter_map(position).collect()
+    });
 }
 
 fn position(descriptor: c_int) -> Option<Position> {

@@ -29,9 +29,17 @@ static OWN: Carrier<Vec<c_int>> = Carrier::new(Vec::new());
 /// A child process may hold any descriptor's other end.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
+/// A pipe, a socket or the like has been used.
+static USED: Carrier<bool> = Carrier::new(false);
+
 /// The program has made a child process.
 pub fn forked() {
     FORKED.store(true, Ordering::Relaxed);
+}
+
+/// There has been input or output that another process could notice, or another thread undo.
+pub fn has_been_outside() -> bool {
+    FORKED.load(Ordering::Relaxed) || *USED.get() || !OWN.get().is_empty()
 }
 
 /// Any of the descriptors is ready.
@@ -99,12 +107,11 @@ fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -
 
 /// A call on a descriptor was made.
 fn done(descriptor: c_int, pc: u64) {
-    // SAFETY: errno of the running thread, which writing an event must not change.
-    let error = unsafe { *libc::__errno_location() };
-    Entry::new(EventKind::Io, pc, 0).value(descriptor as u64).write();
-    scheduler::get().released(ANY);
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = error };
+    system::keeping_errno(|| {
+        *USED.get() = true;
+        Entry::new(EventKind::Io, pc, 0).value(descriptor as u64).write();
+        scheduler::get().released(ANY);
+    });
 }
 
 /// Writes all of it, in pieces that do not block.

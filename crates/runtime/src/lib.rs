@@ -58,6 +58,7 @@ mod scheduler;
 mod server;
 mod shadow;
 mod signals;
+mod snapshots;
 mod spans;
 mod state;
 mod stdio;

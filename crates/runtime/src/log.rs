@@ -142,6 +142,17 @@ impl Entry {
     }
 }
 
+/// Records whose turn it is.
+pub fn pick(thread: usize) {
+    let picks = &control().picks;
+    let at = picks.load(Ordering::Relaxed);
+    if at < wire::PICKS_BYTES / 2 {
+        // SAFETY: inside the region, as just checked.
+        unsafe { ((WIRE + wire::PICKS_OFFSET) as *mut u16).add(at as usize).write(thread as u16) };
+        picks.store(at + 1, Ordering::Relaxed);
+    }
+}
+
 /// Records before this one lie in pages that are mapped, or are too few to care.
 static TOUCHED: Carrier<u64> = Carrier::new(FEW);
 const FEW: u64 = 1024;
@@ -225,6 +236,10 @@ pub fn function(enter: bool, inside: u64) {
 pub fn restart() {
     let control = control();
     control.events.store(control.prologue.load(Ordering::Relaxed), Ordering::Relaxed);
+    control.learnt_words.store(0, Ordering::Relaxed);
+    control.decision_words.store(0, Ordering::Relaxed);
+    control.picks.store(0, Ordering::Relaxed);
+    control.races.store(0, Ordering::Relaxed);
     *OPEN_WRITE.get() = None;
     calls::publish();
 }

@@ -8,9 +8,9 @@ use threadbare_trace::{EventKind, Plan, Policy, ThreadId, Until};
 
 use crate::hash::{Hasher, Random, mix};
 use crate::livelock::Watch;
-use crate::log;
 use crate::scheduler::{Operation, Scheduler, finish};
 use crate::wait::Wait;
+use crate::{log, snapshots};
 
 /// How far the plan has been followed.
 #[derive(Default)]
@@ -23,9 +23,13 @@ pub struct Follower {
     step: usize,
     /// That step's thread, once it exists.
     step_thread: Option<usize>,
-    /// How often each thread did each kind of operation at each address; kept while there are steps.
+    /// How often each thread did each kind of operation at each address; kept while there are steps or may be.
     done: HashMap<(usize, u8, u64), u32, Hasher>,
     random: Random,
+    /// The policy has begun to decide.
+    free: bool,
+    /// Turns taken so far.
+    decided: u64,
     /// Spurious wake-ups so far.
     spurious: u32,
     /// Operations done so far.
@@ -62,6 +66,25 @@ impl Follower {
         Follower { plan, random: Random(seed), lowest: 1 << 32, ..Follower::default() }
     }
 
+    /// Goes on with another plan that would have come this far in the same way, all of it by its turns.
+    pub fn resume(self, plan: Plan) -> Follower {
+        let Follower { done, operations, decided, spurious, streak, watch, .. } = self;
+        let mut follower = Follower::new(plan);
+        let mut passed = decided;
+        while let Some(turns) = follower.plan.turns.get(follower.turns)
+            && passed >= u64::from(turns.count)
+        {
+            passed -= u64::from(turns.count);
+            follower.turns += 1;
+        }
+        Follower { taken: passed as u32, done, operations, decided, spurious, streak, watch, ..follower }
+    }
+
+    /// Turns taken so far.
+    pub fn decided(&self) -> u64 {
+        self.decided
+    }
+
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -69,13 +92,14 @@ impl Follower {
     /// Thread `me` does the operation it stood before.
     pub fn executed(&mut self, me: usize, operation: &PendingRecord) {
         self.operations += 1;
-        if self.step < self.plan.steps.len() {
+        if self.step < self.plan.steps.len() || snapshots::are_wanted() {
             *self.done.entry((me, operation.kind, operation.pc)).or_default() += 1;
         }
     }
 
     pub fn picked(&mut self, current: usize, next: usize) {
         self.streak = if current == next { self.streak + 1 } else { 0 };
+        self.decided += 1;
     }
 
     /// Ends a run that has become too long.
@@ -201,6 +225,9 @@ impl Scheduler {
 
     /// A thread that may be able to run, by the policy; `None` when there is none.
     pub fn pick_by_policy(&mut self) -> Option<usize> {
+        if !std::mem::replace(&mut self.follower.free, true) {
+            self.find_ready();
+        }
         if self.ready.is_empty() {
             return None;
         }
@@ -221,6 +248,17 @@ impl Scheduler {
             _ if gives_way => self.ready.after(self.current),
             _ if self.ready.contains(self.current) => Some(self.current),
             _ => self.ready.after(usize::MAX),
+        }
+    }
+
+    /// Who is ready depends on nothing but who can run, however the program was brought here.
+    fn find_ready(&mut self) {
+        for index in 0..self.threads.len() {
+            if self.can_run(index) {
+                self.ready.insert(index);
+            } else {
+                self.ready.remove(index);
+            }
         }
     }
 

@@ -203,15 +203,32 @@ extern "C" fn fork_(_: u64) -> libc::pid_t {
     if child == 0 && active() {
         ACTIVE.store(false, Ordering::Relaxed);
         WATCH.store(IGNORE, Ordering::Relaxed);
-        // SAFETY: plain system calls. It must not outlive the run, which may be over already.
-        unsafe {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            if libc::getppid() != parent {
-                system::exit(1);
-            }
+        // It must not outlive the run, which may be over already.
+        die_with_parent();
+        // SAFETY: a plain system call.
+        if unsafe { libc::getppid() } != parent {
+            system::exit(1);
         }
     }
     child
+}
+
+/// Makes a copy of the process, by the bare system call: glibc's fork would take the parked threads' stacks for
+/// garbage. Only the carrier runs, so no lock of libc's is held by anybody else. The copy sends no signal when it
+/// ends, so a program that ignores `SIGCHLD` does not keep its server from learning how its runs ended.
+pub fn fork_quietly() -> i64 {
+    system::call(libc::SYS_clone, [0; 6])
+}
+
+/// The same; the copy is a child of this process's parent.
+pub fn fork_beside() -> i64 {
+    system::call(libc::SYS_clone, [libc::CLONE_PARENT as u64, 0, 0, 0, 0, 0])
+}
+
+/// The kernel ends this process with its parent.
+pub fn die_with_parent() {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
 }
 
 /// Signals that end a program, and the one by which the tool does.

@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::wait::{self, Wait};
-use crate::{calls, learn, log, races, signals, state, system};
+use crate::{calls, learn, log, races, signals, snapshots, state, system};
 
 /// A logical thread.
 pub struct Thread {
@@ -243,6 +243,7 @@ impl Scheduler {
             }
             self.stuck();
         }
+        snapshots::take_if_wanted(self);
         self.follower.check_bound();
         let choice = self.look_at_choice();
         let next = self.pick();
@@ -250,6 +251,7 @@ impl Scheduler {
             choice.made(next);
         }
         self.follower.picked(self.current, next);
+        log::pick(next);
         next
     }
 

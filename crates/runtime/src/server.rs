@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::Extent;
-use threadbare_trace::wire::{Ending, SOCKET_FD, message};
+use threadbare_trace::wire::{Ending, SOCKET_FD, Snapshot, message, snapshot};
 
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
-use crate::process::die;
+use crate::process::{self, die};
 use crate::{chance, files, heap, learn, log, scheduler, shadow, state, system, threads};
 
 /// Contexts made before anything is known of the program.
@@ -15,11 +15,7 @@ const FIRST_CONTEXTS: usize = 4;
 
 /// Called before the first thread is created. Serves the tool's plans; returns once in each run.
 pub fn serve() {
-    // SAFETY: errno of the running thread, which the program must find as it left it.
-    let errno = unsafe { &mut *libc::__errno_location() };
-    let before = *errno;
-    serve_plans();
-    *errno = before;
+    system::keeping_errno(serve_plans);
 }
 
 fn serve_plans() {
@@ -28,29 +24,40 @@ fn serve_plans() {
     files::remember();
     send(&[message::READY]);
     loop {
-        receive();
-        threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);
+        let request = receive();
         log::control().ending.store(Ending::Silent as u32, Ordering::Relaxed);
-        log::control().learnt_words.store(0, Ordering::Relaxed);
-        log::control().decision_words.store(0, Ordering::Relaxed);
         log::control().allocated.thread.store(0, Ordering::Relaxed);
         log::control().freed.thread.store(0, Ordering::Relaxed);
         log::control().other.thread.store(0, Ordering::Relaxed);
-        log::control().races.store(0, Ordering::Relaxed);
-        log::restart();
-        // The bare system call: glibc's fork would take the parked threads' stacks for garbage. Only the
-        // carrier runs, so no lock of libc's is held by anybody else.
-        match system::call(libc::SYS_fork, [0; 6]) {
-            0 => return start_run(),
-            ..0 => die(&["threadbare: cannot fork\n"]),
-            child => {
-                log::control().run_pid.store(child as u32, Ordering::Release);
-                let status = wait_for(child as libc::pid_t);
-                log::control().run_pid.store(0, Ordering::Release);
+        let status = match request {
+            Request::Run => {
+                threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);
+                log::restart();
+                match process::fork_quietly() {
+                    0 => return start_run(),
+                    ..0 => die(&["threadbare: cannot fork\n"]),
+                    child => {
+                        log::control().run_pid.store(child as u32, Ordering::Release);
+                        wait_for_run(None)
+                    }
+                }
+            }
+            Request::Resume(slot) => {
+                let slot = &log::control().snapshots[slot % snapshot::SLOTS];
+                slot.command.store(snapshot::GO_ON, Ordering::Release);
+                let address = (&raw const slot.command) as u64;
+                system::call(libc::SYS_futex, [address, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]);
+                wait_for_run(Some(slot))
+            }
+        };
+        log::control().run_pid.store(0, Ordering::Release);
+        match status {
+            Some(status) => {
                 let mut answer = [message::DONE; 5];
                 answer[1..].copy_from_slice(&status.to_ne_bytes());
                 send(&answer);
             }
+            None => send(&[message::LOST]),
         }
     }
 }
@@ -63,14 +70,21 @@ fn send(bytes: &[u8]) {
     }
 }
 
+enum Request {
+    Run,
+    /// From the snapshot in this slot.
+    Resume(usize),
+}
+
 /// Waits for the next plan; the process ends with the tool.
-fn receive() {
-    let mut byte = 0u8;
+fn receive() -> Request {
+    let mut bytes = [0u8; 2];
     loop {
-        // SAFETY: a plain system call into one byte.
-        let got = unsafe { libc::recv(SOCKET_FD, (&raw mut byte).cast(), 1, 0) };
+        // SAFETY: a plain system call into two bytes.
+        let got = unsafe { libc::recv(SOCKET_FD, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
         match got {
-            1 if byte == message::RUN => return,
+            1 if bytes[0] == message::RUN => return Request::Run,
+            2 if bytes[0] == message::RESUME => return Request::Resume(usize::from(bytes[1])),
             // SAFETY: errno of this thread.
             -1 if unsafe { *libc::__errno_location() } == libc::EINTR => {}
             _ => die(&[]),
@@ -78,22 +92,34 @@ fn receive() {
     }
 }
 
-fn wait_for(child: libc::pid_t) -> i32 {
+/// Waits for the run under way to end; `None` if it never began, because the snapshot it was to come from has
+/// ended.
+fn wait_for_run(source: Option<&Snapshot>) -> Option<i32> {
     let mut status = 0;
     loop {
-        let got = system::call(libc::SYS_wait4, [child as u64, (&raw mut status) as u64, 0, 0, 0, 0]);
-        if got == i64::from(child) {
-            return status;
+        let any = -1i64 as u64;
+        let options = libc::__WALL as u64;
+        let ended = system::call(libc::SYS_wait4, [any, (&raw mut status) as u64, options, 0, 0, 0]);
+        if ended < 0 {
+            continue;
+        }
+        let is = |snapshot: &&Snapshot| i64::from(snapshot.pid.load(Ordering::Acquire)) == ended;
+        match log::control().snapshots.iter().find(is) {
+            None => return Some(status),
+            Some(snapshot) => {
+                snapshot.pid.store(0, Ordering::Release);
+                if source.is_some_and(|source| std::ptr::eq(source, snapshot)) {
+                    return None;
+                }
+            }
         }
     }
 }
 
 /// In the new process: takes the plan.
 fn start_run() {
-    // SAFETY: plain system calls. The run must not outlive the server, nor the server the tool.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-    }
+    // The run must not outlive the server, nor the server the tool.
+    process::die_with_parent();
     files::separate();
     let plan = plan::read();
     chance::seed(plan.seed);

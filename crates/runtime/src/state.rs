@@ -203,12 +203,18 @@ fn bytes_printed() -> u64 {
     unsafe extern "C" {
         static stdout: *const Stream;
     }
-    // SAFETY: libc's stream, if there still is one, and a place for the kernel's answer.
+    // SAFETY: libc's stream, if there still is one.
+    let stream = unsafe { stdout.as_ref() };
+    let buffered = stream.map_or(0, |stream| stream.write_position.wrapping_sub(stream.write_base));
+    buffered.wrapping_add(bytes_flushed())
+}
+
+/// What the kernel has had of that.
+pub fn bytes_flushed() -> u64 {
+    // SAFETY: a plain system call into a place of our own.
     unsafe {
-        let buffered =
-            stdout.as_ref().map_or(0, |stream| stream.write_position.wrapping_sub(stream.write_base));
         let mut status: libc::stat = std::mem::zeroed();
         system::call(libc::SYS_fstat, [libc::STDOUT_FILENO as u64, (&raw mut status) as u64, 0, 0, 0, 0]);
-        buffered.wrapping_add(status.st_size as u64)
+        status.st_size as u64
     }
 }

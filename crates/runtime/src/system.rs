@@ -23,3 +23,13 @@ pub fn exit(code: i32) -> ! {
     call(libc::SYS_exit_group, [code as u64, 0, 0, 0, 0, 0]);
     unreachable!("exit_group returned")
 }
+
+/// Does `work`, after which the program must find errno as it left it.
+pub fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: errno of the running thread, which is the same one afterwards.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    let result = work();
+    *errno = before;
+    result
+}

@@ -39,7 +39,9 @@ pub const LEARNT_OFFSET: u64 = STACKS_OFFSET + STACKS_BYTES;
 pub const LEARNT_BYTES: u64 = 64 << 20;
 pub const DECISIONS_OFFSET: u64 = LEARNT_OFFSET + LEARNT_BYTES;
 pub const DECISIONS_BYTES: u64 = 4 << 30;
-pub const LOG_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
+pub const PICKS_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
+pub const PICKS_BYTES: u64 = 1 << 30;
+pub const LOG_OFFSET: u64 = PICKS_OFFSET + PICKS_BYTES;
 pub const LOG_BYTES: u64 = 16 << 30;
 pub const FILE_BYTES: u64 = LOG_OFFSET + LOG_BYTES;
 
@@ -57,8 +59,52 @@ pub mod message {
     pub const READY: u8 = b'R';
     /// Tool to runtime: the plan is in place, run it.
     pub const RUN: u8 = b'P';
+    /// Tool to runtime: the plan is in place, let the snapshot in this slot (1 byte) go on by it.
+    pub const RESUME: u8 = b'S';
+    /// Runtime to tool: that snapshot is no more.
+    pub const LOST: u8 = b'L';
     /// Runtime to tool: the run is over, followed by its wait status (4 bytes, native order).
     pub const DONE: u8 = b'D';
+}
+
+/// What the tool wants of a snapshot, in [`Snapshot::command`].
+pub mod snapshot {
+    /// The most snapshots there can be at a time.
+    pub const SLOTS: usize = 16;
+    /// The most that are taken in one run.
+    pub const MOST_WANTED: usize = 8;
+
+    pub const STAY: u32 = 0;
+    /// Make a copy that goes on by the plan in place.
+    pub const GO_ON: u32 = 1;
+    /// End.
+    pub const LEAVE: u32 = 2;
+}
+
+/// A run that is kept as it was at some decision, and how much it had left in the shared file by then.
+#[repr(C)]
+pub struct Snapshot {
+    /// 0 when there is none.
+    pub pid: AtomicU32,
+    /// A futex, on which it waits.
+    pub command: AtomicU32,
+    pub events: AtomicU64,
+    pub learnt_words: AtomicU64,
+    pub decision_words: AtomicU64,
+    pub picks: AtomicU64,
+    /// Bytes of output.
+    pub output: AtomicU64,
+    pub stacks: AtomicU32,
+    pub threads: AtomicU32,
+    pub races: AtomicU32,
+}
+
+/// A snapshot that a run is to take.
+#[repr(C)]
+pub struct Wanted {
+    /// After so many turns; 0 for none.
+    pub turns: AtomicU64,
+    pub slot: AtomicU32,
 }
 
 /// First page of the shared file.
@@ -78,6 +124,12 @@ pub struct Control {
     pub learnt_words: AtomicU64,
     /// Words of the decisions recorded so far, see [`Decisions`].
     pub decision_words: AtomicU64,
+    /// Turns taken so far; who took them is in a region of its own, 2 bytes each.
+    pub picks: AtomicU64,
+    /// In the order in which the run comes to them.
+    pub snapshots_wanted: [Wanted; snapshot::MOST_WANTED],
+    pub snapshots_taken: AtomicU32,
+    pub snapshots: [Snapshot; snapshot::SLOTS],
     /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
     pub contexts: AtomicU32,
     /// How the run ended, as an [`Ending`]; 0 when it said nothing.

@@ -1,0 +1,218 @@
+//! Snapshots that a worker keeps, and which of them a plan can start from.
+//!
+//! A snapshot is a process that stands where a run stood after some of its turns. A plan whose own turns begin in
+//! the same way, and which is otherwise the same, need not be run from the start: it goes on from there. What the
+//! earlier run had left in the shared file by then has to be there again; a copy of that is kept here.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use threadbare_trace::wire::{Control, Snapshot, snapshot};
+use threadbare_trace::{Plan, Policy, Turns};
+
+use crate::memory::{Contents, Lengths, Memory};
+
+/// How many snapshots a worker may keep, and what they may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Keep {
+    pub most: usize,
+    /// Bytes of memory that snapshots have to themselves, together.
+    pub memory: u64,
+    /// Turns between two snapshots; if none are given, as many as make it worth while.
+    pub gap: Option<u64>,
+}
+
+impl Default for Keep {
+    fn default() -> Keep {
+        Keep { most: snapshot::SLOTS / 2, memory: 1 << 30, gap: None }
+    }
+}
+
+/// The snapshots of one worker.
+#[derive(Default)]
+pub struct Snapshots {
+    keep: Option<Keep>,
+    kept: Vec<Kept>,
+    /// Counts runs, to know what was not used for long.
+    clock: u64,
+    /// How many turns the last run took, and how long each.
+    turns: u64,
+    turn_time: Duration,
+}
+
+struct Kept {
+    slot: usize,
+    /// The plan of its run, without what may differ.
+    plan: Arc<Plan>,
+    lengths: Lengths,
+    contents: Arc<Contents>,
+    /// What its run had printed, and perhaps more.
+    output: Arc<[u8]>,
+    memory: u64,
+    used: u64,
+}
+
+/// Taking a snapshot costs about as much as so long a piece of a run: there is no use in closer ones.
+const WORTH: Duration = Duration::from_micros(300);
+
+impl Snapshots {
+    /// From now on, keeps snapshots.
+    pub fn keep(&mut self, keep: Keep) {
+        self.keep = Some(Keep { most: keep.most.min(snapshot::SLOTS - 1), ..keep });
+    }
+
+    /// The deepest snapshot that `plan` can start from: its slot, after everything it had left in the shared
+    /// file was put there again.
+    pub fn restore(&mut self, plan: &Plan, memory: &mut Memory, output: &File) -> Option<usize> {
+        self.clock += 1;
+        let turns = expand(&plan.turns);
+        let fits = |kept: &&mut Kept| {
+            let picks = &kept.contents.picks()[..kept.lengths.picks as usize];
+            turns.starts_with(picks) && *kept.plan == common(plan)
+        };
+        let kept = self.kept.iter_mut().filter(fits).max_by_key(|kept| kept.lengths.picks)?;
+        kept.used = self.clock;
+        memory.restore(&kept.contents, &kept.lengths);
+        let printed = &kept.output[..kept.lengths.output as usize];
+        output.set_len(0).and_then(|()| output.write_all_at(printed, 0)).ok()?;
+        Some(kept.slot)
+    }
+
+    /// Says which snapshots the run of `plan` from `start` is to take: evenly spread over what is left of a run as
+    /// long as the last, and where the plan's turns end, because other plans are likely to branch off there.
+    pub fn ask(&mut self, plan: &Plan, start: Option<usize>, memory: &Memory) {
+        let control = memory.control();
+        control.snapshots_taken.store(0, Ordering::Relaxed);
+        let wanted: Vec<(u64, usize)> = match self.keep {
+            Some(keep) => self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect(),
+            None => Vec::new(),
+        };
+        for (i, place) in control.snapshots_wanted.iter().enumerate() {
+            let (turns, slot) = wanted.get(i).copied().unwrap_or((0, 0));
+            place.turns.store(turns, Ordering::Relaxed);
+            place.slot.store(slot as u32, Ordering::Relaxed);
+        }
+    }
+
+    fn positions(&self, plan: &Plan, keep: Keep, start: Option<usize>) -> Vec<u64> {
+        let first = self.turns_before(start);
+        let closest = keep.gap.unwrap_or_else(|| self.worthwhile_gap()).max(1);
+        let gap = closest.max(self.turns / snapshot::MOST_WANTED as u64);
+        let spread = (1..).map(|i| i * gap).take_while(|&at| at + gap <= self.turns);
+        let branch = plan.turns.iter().map(|turns| u64::from(turns.count)).sum::<u64>();
+        let mut positions: Vec<u64> = spread
+            .chain([branch])
+            .filter(|&at| at >= first + closest && at + closest <= self.turns)
+            .collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions.truncate(keep.most);
+        positions
+    }
+
+    /// Turns that were taken before the snapshot in this slot.
+    fn turns_before(&self, slot: Option<usize>) -> u64 {
+        self.kept.iter().find(|kept| Some(kept.slot) == slot).map_or(0, |kept| kept.lengths.picks)
+    }
+
+    /// Turns that take about as long as a snapshot.
+    fn worthwhile_gap(&self) -> u64 {
+        WORTH.as_nanos() as u64 / (self.turn_time.as_nanos() as u64).max(1)
+    }
+
+    /// A run of `plan`, from the snapshot `start` or from the beginning, took so long: keeps the snapshots that it
+    /// took.
+    pub fn collect(
+        &mut self,
+        plan: &Plan,
+        start: Option<usize>,
+        time: Duration,
+        memory: &Memory,
+        output: &File,
+    ) {
+        let Some(keep) = self.keep else { return };
+        let control = memory.control();
+        let first = self.turns_before(start);
+        self.turns = control.picks.load(Ordering::Relaxed);
+        self.turn_time = time / u32::try_from(self.turns.saturating_sub(first)).unwrap_or(u32::MAX).max(1);
+        let taken = control.snapshots_taken.load(Ordering::Relaxed) as usize;
+        let wanted = &control.snapshots_wanted[..taken.min(snapshot::MOST_WANTED)];
+        let new: Vec<(usize, Lengths)> = wanted
+            .iter()
+            .map(|wanted| wanted.slot.load(Ordering::Relaxed) as usize)
+            .filter(|&slot| control.snapshots[slot].pid.load(Ordering::Acquire) != 0)
+            .map(|slot| (slot, Lengths::of(&control.snapshots[slot])))
+            .collect();
+        let Some((_, longest)) = new.last() else { return };
+        let mut printed = vec![0; longest.output as usize];
+        if output.read_exact_at(&mut printed, 0).is_err() {
+            new.iter().for_each(|(slot, _)| dismiss(&control.snapshots[*slot]));
+            return;
+        }
+        let (contents, plan, output) =
+            (Arc::new(memory.copy(longest)), Arc::new(common(plan)), Arc::from(printed));
+        self.kept.extend(new.into_iter().map(|(slot, lengths)| Kept {
+            slot,
+            plan: Arc::clone(&plan),
+            lengths,
+            contents: Arc::clone(&contents),
+            output: Arc::clone(&output),
+            memory: own_memory(&control.snapshots[slot]),
+            used: self.clock,
+        }));
+        self.evict(keep, memory);
+    }
+
+    /// Lets go of what was not used for longest, down to what may be kept.
+    fn evict(&mut self, keep: Keep, memory: &Memory) {
+        let is_too_much = |kept: &[Kept]| {
+            kept.len() > keep.most || kept.iter().map(|kept| kept.memory).sum::<u64>() > keep.memory
+        };
+        while is_too_much(&self.kept) {
+            let oldest =
+                (0..self.kept.len()).min_by_key(|&i| (self.kept[i].used, self.kept[i].lengths.picks));
+            let Some(oldest) = oldest else { return };
+            let kept = self.kept.remove(oldest);
+            dismiss(&memory.control().snapshots[kept.slot]);
+        }
+    }
+
+    /// The snapshot in this slot, if any, turned out to have ended.
+    pub fn forget(&mut self, slot: Option<usize>) {
+        self.kept.retain(|kept| Some(kept.slot) != slot);
+    }
+}
+
+/// A plan without what a run that starts from a snapshot takes from its own.
+fn common(plan: &Plan) -> Plan {
+    Plan { turns: Vec::new(), steps: Vec::new(), strict: false, policy: Policy::RunToBlock, ..plan.clone() }
+}
+
+fn free_slots(control: &Control) -> impl Iterator<Item = usize> {
+    (0..snapshot::SLOTS).filter(|&slot| control.snapshots[slot].pid.load(Ordering::Acquire) == 0)
+}
+
+fn expand(turns: &[Turns]) -> Vec<u16> {
+    turns.iter().flat_map(|turns| std::iter::repeat_n(turns.thread as u16, turns.count as usize)).collect()
+}
+
+/// Tells a snapshot to end.
+fn dismiss(slot: &Snapshot) {
+    slot.command.store(snapshot::LEAVE, Ordering::Release);
+    // SAFETY: a plain system call on memory that is shared with the process that waits.
+    unsafe { libc::syscall(libc::SYS_futex, &raw const slot.command, libc::FUTEX_WAKE, 1) };
+}
+
+/// Bytes that the process has to itself, at most.
+fn own_memory(slot: &Snapshot) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", slot.pid.load(Ordering::Acquire)));
+    let kilobytes = status.ok().and_then(|status| {
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?.trim().strip_suffix(" kB")?;
+        line.parse::<u64>().ok()
+    });
+    kilobytes.unwrap_or(0) << 10
+}

@@ -1,0 +1,91 @@
+//! Snapshots: a run that is kept as it was at some decision, to go on from there under other plans.
+//!
+//! All threads of the program are plain memory of one process with one OS thread (see [`context`](crate::context)),
+//! so a fork is a copy of everything. The copy waits in the kernel until the tool wants a run that begins as this
+//! one did; that run is a copy of the copy. Both are children of the fork server, whose death they do not survive.
+//!
+//! What is outside the process is not copied: a program that has used pipes or sockets, or has forked, is not
+//! kept. What a run leaves in the shared file, the tool puts back before it lets a snapshot go on.
+
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::wire::{PendingRecord, Snapshot, snapshot};
+
+use crate::scheduler::Scheduler;
+use crate::{files, io, log, plan, process, state, system};
+
+/// The tool wants snapshots of this run.
+pub fn are_wanted() -> bool {
+    log::control().snapshots_wanted[0].turns.load(Ordering::Relaxed) != 0
+}
+
+/// Takes a snapshot, if the tool wants one of this moment. Returns again in every run that goes on from it.
+pub fn take_if_wanted(sched: &mut Scheduler) {
+    let control = log::control();
+    let next = control.snapshots_taken.load(Ordering::Relaxed) as usize;
+    let Some(wanted) = control.snapshots_wanted.get(next) else { return };
+    let turns = wanted.turns.load(Ordering::Relaxed);
+    if turns == 0 || turns != sched.follower.decided() || io::has_been_outside() {
+        return;
+    }
+    control.snapshots_taken.store(next as u32 + 1, Ordering::Relaxed);
+    let slot = &control.snapshots[wanted.slot.load(Ordering::Relaxed) as usize % snapshot::SLOTS];
+    slot.command.store(snapshot::STAY, Ordering::Relaxed);
+    // Positions in files and the shared file are not copied, and this run goes on.
+    system::keeping_errno(files::remember);
+    // SAFETY: the slots of the threads that exist.
+    let pending: Vec<PendingRecord> =
+        (0..sched.threads.len()).map(|index| unsafe { log::pending(index).read() }).collect();
+    match process::fork_beside() {
+        0 => system::keeping_errno(|| stay(slot, sched, &pending)),
+        ..0 => {}
+        child => describe(slot, child as u32),
+    }
+}
+
+/// Says what had been left in the shared file by now.
+fn describe(slot: &Snapshot, child: u32) {
+    let control = log::control();
+    slot.events.store(control.events.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.stacks.store(control.stacks.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.threads.store(control.pending.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.races.store(control.races.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.learnt_words.store(control.learnt_words.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.decision_words.store(control.decision_words.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.picks.store(control.picks.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.output.store(state::bytes_flushed(), Ordering::Relaxed);
+    slot.pid.store(child, Ordering::Release);
+}
+
+/// In the copy: waits to be wanted. Returns in a copy of this copy, which is a run.
+fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
+    process::die_with_parent();
+    loop {
+        wait_while(slot, snapshot::STAY);
+        if slot.command.load(Ordering::Acquire) == snapshot::LEAVE {
+            system::exit(0);
+        }
+        slot.command.store(snapshot::STAY, Ordering::Relaxed);
+        match process::fork_beside() {
+            0 => break,
+            ..0 => system::exit(1),
+            child => log::control().run_pid.store(child as u32, Ordering::Release),
+        }
+    }
+    process::die_with_parent();
+    files::separate();
+    for (index, record) in pending.iter().enumerate() {
+        // SAFETY: the slots of the threads that exist.
+        unsafe { log::pending(index).write(*record) };
+    }
+    let follower = std::mem::take(&mut sched.follower);
+    sched.follower = follower.resume(plan::read());
+}
+
+/// Waits until the tool has put another command there.
+fn wait_while(slot: &Snapshot, command: u32) {
+    while slot.command.load(Ordering::Acquire) == command {
+        let address = (&raw const slot.command) as u64;
+        system::call(libc::SYS_futex, [address, libc::FUTEX_WAIT as u64, u64::from(command), 0, 0, 0]);
+    }
+}
