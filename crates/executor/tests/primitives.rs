@@ -45,6 +45,29 @@ fn condition_variables() {
     Built::new("condition.c").sample(&[("either", &["xy", "yx"])]);
 }
 
+/// Waits end for no reason only where a plan allows it, and no more often than it says.
+#[test]
+fn spurious_wake_ups_on_request() {
+    let built = Built::new("condition.c");
+    let mut wrong = Vec::new();
+    for (scenario, spurious, expected) in [
+        ("trusting", 0, &["ready"][..]),
+        ("trusting", 1, &["early", "ready"]),
+        ("predicate", 2, &["ready"]),
+        ("one_is_left", 0, &["deadlock"]),
+        ("one_is_left", 1, &["", "deadlock"]),
+    ] {
+        let mut subject = built.scenario(scenario);
+        subject.learn();
+        subject.plan.spurious = spurious;
+        let seen = subject.all_outcomes();
+        if seen.iter().ne(expected) || !subject.repeats_and_replays().is_empty() {
+            wrong.push(format!("{scenario} with {spurious}: {seen:?}, expected {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn read_write_and_spin_locks() {
     Built::new("rwlock.c").check(&[

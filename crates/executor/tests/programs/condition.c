@@ -100,6 +100,17 @@ static int predicate(void) {
     return 0;
 }
 
+/* Looks once only: right as long as nobody is woken for no reason. */
+static int trusting(void) {
+    pthread_t other = start(set_ready, NULL);
+    pthread_mutex_lock(&mutex);
+    if (!ready) pthread_cond_wait(&condition, &mutex);
+    puts(ready ? "ready" : "early");
+    pthread_mutex_unlock(&mutex);
+    pthread_join(other, NULL);
+    return 0;
+}
+
 static int nobody_signals(void) {
     pthread_join(start(nothing, NULL), NULL);
     struct timespec until = in_seconds(CLOCK_REALTIME, 5);
@@ -189,6 +200,7 @@ int main(int argc, char **argv) {
     SCENARIO(everybody);
     SCENARIO(one_is_left);
     SCENARIO(predicate);
+    SCENARIO(trusting);
     SCENARIO(nobody_signals);
     SCENARIO(timed);
     SCENARIO(monotonic);

@@ -35,6 +35,24 @@ static int protected(void) {
     return 0;
 }
 
+static int slots[2];
+
+static void *fill_slot(void *slot) {
+    pthread_mutex_lock(&a);
+    *(int *)slot = 1;
+    pthread_mutex_unlock(&a);
+    return NULL;
+}
+
+/* Whoever comes first, it comes to the same. */
+static int either_way(void) {
+    pthread_t one = start(fill_slot, &slots[0]), other = start(fill_slot, &slots[1]);
+    pthread_join(one, NULL);
+    pthread_join(other, NULL);
+    printf("%d%d\n", slots[0], slots[1]);
+    return 0;
+}
+
 static int unprotected(void) {
     pthread_t other = start(increment, NULL);
     increment(NULL);
@@ -210,6 +228,7 @@ static int robust(void) {
 int main(int argc, char **argv) {
     SCENARIO(order);
     SCENARIO(protected);
+    SCENARIO(either_way);
     SCENARIO(unprotected);
     SCENARIO(recursion);
     SCENARIO(error_check);
