@@ -33,7 +33,7 @@ fn lines_are_printed_whole() {
 #[test]
 fn copies_are_accesses() {
     let built = Built::new("memory.c");
-    built.check(&[("copies", &["--", "x-", "xx"])]);
+    built.check(&[("copies", &["--", "x-", "xx"]), ("strings", &["aa 0", "bb 0"])]);
     let mut subject = built.scenario("copies");
     subject.learn();
     let plan = subject.under(Policy::RunToBlock);

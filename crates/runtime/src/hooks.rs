@@ -194,6 +194,11 @@ pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
     }
 }
 
+/// A read of `len` bytes by a function of libc's that the program called.
+pub fn reads(address: u64, len: u64, pc: u64) {
+    range(address, pc, len, READ);
+}
+
 /// A write of `len` bytes by a function of libc's that the program called.
 pub fn writes(address: u64, len: u64, pc: u64) {
     range(address, pc, len, WRITE);

@@ -62,6 +62,7 @@ mod snapshots;
 mod spans;
 mod state;
 mod stdio;
+mod strings;
 mod system;
 mod threads;
 mod time;

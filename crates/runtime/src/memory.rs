@@ -27,7 +27,7 @@ intercept! {
 }
 
 /// The call comes from the program, and accesses count.
-fn watched(pc: u64) -> bool {
+pub fn watched(pc: u64) -> bool {
     WATCH.load(Ordering::Relaxed) != IGNORE && !modules::is_ours(pc)
 }
 

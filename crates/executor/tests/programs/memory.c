@@ -232,9 +232,26 @@ static int deep_recursion(void) {
     return 0;
 }
 
+static char text[8] = "aa";
+
+static void *write_text(void *nobody) {
+    strcpy(text, "bb");
+    return nobody;
+}
+
+/* A string is copied as a whole, before or after it changes. */
+static int strings(void) {
+    pthread_t other = start(write_text, NULL);
+    char *copy = strdup(text);
+    pthread_join(other, NULL);
+    printf("%s %d\n", copy, strcmp(text, "bb"));
+    return 0;
+}
+
 int main(int argc, char **argv) {
     SCENARIO(blocks);
     SCENARIO(copies);
+    SCENARIO(strings);
     SCENARIO(overlapping);
     SCENARIO(printing);
     SCENARIO(jumps);
