@@ -232,10 +232,10 @@ static int deep_recursion(void) {
     return 0;
 }
 
-static char text[8] = "aa";
+static char text[8] = "aa", other_text[] = "bb";
 
 static void *write_text(void *nobody) {
-    strcpy(text, "bb");
+    strcpy(text, other_text);
     return nobody;
 }
 
