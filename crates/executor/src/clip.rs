@@ -5,7 +5,7 @@ use std::fmt;
 
 use thiserror::Error;
 use threadbare_program::Program;
-use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipStep, ClipUntil};
+use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_trace::{
     End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
 };
@@ -16,6 +16,7 @@ pub struct Origin {
     pub target: String,
     pub compiler_arguments: Vec<String>,
     pub arguments: Vec<String>,
+    pub input: Option<ClipInput>,
 }
 
 /// A clip lists at most this many events; what comes after is not compared.
@@ -47,6 +48,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         target: origin.target.clone(),
         compiler_arguments: origin.compiler_arguments.clone(),
         arguments: origin.arguments.clone(),
+        input: origin.input.clone(),
         finding,
         message,
         seed: plan.seed,

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use threadbare_trace::wire::{self, message};
 use threadbare_trace::{FailureKind, Plan};
 
 use crate::ending::{self, Ended};
+use crate::input::Input;
 use crate::library::{self, InstallError};
 use crate::memory::{Memory, anonymous_file};
 use crate::run::Run;
@@ -26,6 +27,7 @@ use crate::run::Run;
 pub struct Target {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
+    pub input: Input,
 }
 
 /// What a run may use.
@@ -346,7 +348,7 @@ fn command(
         // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.
         .env("LD_PRELOAD", before(directory.join("libtsan.so.2").as_os_str(), "LD_PRELOAD"))
         .env(wire::PRELOAD, std::env::var_os("LD_PRELOAD").unwrap_or_default())
-        .stdin(Stdio::null())
+        .stdin(target.input.open()?)
         .stdout(appending()?)
         .stderr(appending()?)
         .process_group(0);

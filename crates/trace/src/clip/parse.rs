@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::text::{read_text, read_word};
-use super::{Clip, ClipEvent, ClipExtent, ClipStep, ClipUntil, VERSION};
+use super::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil, VERSION};
 use crate::{EventKind, Site, ThreadId};
 
 /// A clip could not be read.
@@ -83,6 +83,7 @@ struct Fields {
     target: Option<String>,
     compiler_arguments: Vec<String>,
     arguments: Vec<String>,
+    input: Option<ClipInput>,
     finding: Option<String>,
     message: Option<String>,
     seed: Option<u64>,
@@ -102,6 +103,7 @@ impl Fields {
                 self.arguments.push(read_text(value)?);
                 Ok(())
             }
+            "input" => set(&mut self.input, key, input(value)?),
             "finding" => set(&mut self.finding, key, read_text(value)?),
             "message" => set(&mut self.message, key, read_text(value)?),
             "seed" => set(&mut self.seed, key, number(value, "a seed")?),
@@ -117,6 +119,7 @@ impl Fields {
             target: self.target.ok_or_else(|| missing("target"))?,
             compiler_arguments: self.compiler_arguments,
             arguments: self.arguments,
+            input: self.input,
             finding: self.finding.ok_or_else(|| missing("finding"))?,
             message: self.message.ok_or_else(|| missing("message"))?,
             seed: self.seed.ok_or_else(|| missing("seed"))?,
@@ -127,6 +130,11 @@ impl Fields {
             events: lists.events,
         })
     }
+}
+
+fn input(value: &str) -> Result<ClipInput, String> {
+    let (fingerprint, path) = value.split_once(' ').unwrap_or((value, ""));
+    Ok(ClipInput { path: read_text(path)?, fingerprint: number(fingerprint, "a fingerprint")? })
 }
 
 fn set<T>(field: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
