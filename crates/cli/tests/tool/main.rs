@@ -5,5 +5,6 @@ mod clips;
 mod input;
 mod interrupt;
 mod messages;
+mod output;
 mod subjects;
 mod support;
