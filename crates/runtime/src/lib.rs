@@ -11,7 +11,7 @@
 //! | module | does |
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
-//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `stdio`, `time` | what the program calls to synchronise |
+//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `handlers`, `stdio`, `time` | what the program calls to synchronise |
 //! | `heap`, `memory`, `process`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
@@ -37,6 +37,7 @@ mod context;
 mod entry;
 mod files;
 mod futex;
+mod handlers;
 mod hash;
 mod heap;
 mod hooks;
@@ -112,7 +113,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
         Ok(()) => {
             std::panic::set_hook(Box::new(process::internal_error));
             modules::find();
-            process::catch_signals();
+            handlers::catch();
             ACTIVE.store(true, Ordering::Relaxed);
             return;
         }
