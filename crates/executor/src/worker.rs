@@ -91,6 +91,8 @@ pub struct Worker {
     output: File,
     /// What the program had printed before its first thread, in bytes: every run has printed that.
     printed: u64,
+    /// Of what the run has printed after that, nothing up to this byte is kept.
+    dropped: u64,
     program: Program,
     target: Target,
     limits: Limits,
@@ -119,6 +121,7 @@ impl Worker {
             memory,
             output,
             printed: 0,
+            dropped: 0,
             program: Program::open(&target.program)?,
             target: target.clone(),
             limits: limits.clone(),
@@ -158,7 +161,7 @@ impl Worker {
                     let program = self.target.program.clone();
                     return Err(StartError::TooSlow { program, limit: self.limits.time });
                 }
-                None => {}
+                None => self.trim_output(),
             }
         }
     }
@@ -193,6 +196,7 @@ impl Worker {
         if !self.memory.write_plan(&wire::encode_plan(plan)) {
             return Err(RunError::PlanTooLarge);
         }
+        self.dropped = self.printed;
         // Appending writes then begin there again.
         if self.output.set_len(self.printed).is_err() || !self.send(message::RUN) {
             return Err(RunError::ServerDied);
@@ -229,7 +233,7 @@ impl Worker {
                     stopped = Some(Ended::MemoryLimit);
                     self.signal_run(libc::SIGKILL);
                 }
-                None => {}
+                None => self.trim_output(),
             }
         }
     }
@@ -281,13 +285,30 @@ impl Worker {
         &self.memory
     }
 
+    /// Gives back the memory of what a run printed long ago, when it prints without end.
+    fn trim_output(&mut self) {
+        const KEPT: u64 = 64 << 20;
+        let length = self.output.metadata().map_or(0, |output| output.len());
+        if length < self.dropped + 2 * KEPT {
+            return;
+        }
+        let (from, to) = (self.dropped as i64, (length - KEPT) as i64);
+        const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a plain system call on our own file.
+        if unsafe { libc::fallocate(self.output.as_raw_fd(), HOLE, from, to - from) } == 0 {
+            self.dropped = length - KEPT;
+        }
+    }
+
     /// The end of what the last run printed, at most `most` bytes of it.
     pub fn output(&self, most: u64) -> String {
         let mut file = &self.output;
         let mut bytes = Vec::new();
+        // What was printed before the first thread is still there, but what should follow it is not.
+        let first = if self.dropped > self.printed { self.dropped } else { 0 };
         let read = file
             .seek(SeekFrom::End(0))
-            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most))))
+            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most).max(first))))
             .and_then(|_| file.take(most).read_to_end(&mut bytes));
         match read {
             Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),

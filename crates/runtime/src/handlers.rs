@@ -401,7 +401,9 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
     let overflow = !sent && address.wrapping_sub(stack_pointer.wrapping_sub(NEAR)) < 2 * NEAR;
     // A location is looked up one byte before its address, which for a call is the call itself; a fault is at
     // the instruction. In a hook that was passed a wild pointer, the top of the stack is its return address.
+    // In a library, what matters is who called it.
     let pc = match modules::is_ours(pc) {
+        false if modules::is_system(pc) && !overflow => modules::users_call(pc),
         false => pc + 1,
         true if overflow || signal == STOP_SIGNAL => 0,
         true => {

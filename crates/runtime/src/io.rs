@@ -237,11 +237,32 @@ fn is_the_tools(descriptor: c_int) -> bool {
     active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
 }
 
+/// Refuses a descriptor, as one that there is not.
+fn bad_descriptor() -> c_int {
+    // SAFETY: errno of the running thread.
+    unsafe { *libc::__errno_location() = libc::EBADF };
+    -1
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    if is_the_tools(new) {
+        return bad_descriptor();
+    }
+    real!(dup2(old => c_int, new => c_int) -> c_int)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if is_the_tools(new) {
+        return bad_descriptor();
+    }
+    real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
+}
+
 extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     if is_the_tools(descriptor) {
-        // SAFETY: errno of the running thread.
-        unsafe { *libc::__errno_location() = libc::EBADF };
-        return -1;
+        return bad_descriptor();
     }
     let modelled = is_modelled(descriptor);
     if active() {

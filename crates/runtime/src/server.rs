@@ -8,7 +8,7 @@ use threadbare_trace::wire::{Ending, SOCKET_FD, message};
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::die;
-use crate::{chance, files, heap, learn, log, scheduler, shadow, system, threads};
+use crate::{chance, files, heap, identity, learn, log, scheduler, shadow, system, threads};
 
 /// Contexts made before anything is known of the program.
 const FIRST_CONTEXTS: usize = 4;
@@ -26,6 +26,8 @@ fn serve_plans() {
     threads::ensure_contexts(FIRST_CONTEXTS);
     log::prologue(heap::live_blocks());
     files::remember();
+    let before = children();
+    adopt_orphans();
     send(&[message::READY]);
     loop {
         receive();
@@ -45,6 +47,7 @@ fn serve_plans() {
             child => {
                 log::control().run_pid.store(child as u32, Ordering::Release);
                 let status = wait_for(child as libc::pid_t);
+                end_orphans(&before);
                 log::control().run_pid.store(0, Ordering::Release);
                 let mut answer = [message::DONE; 5];
                 answer[1..].copy_from_slice(&status.to_ne_bytes());
@@ -87,12 +90,36 @@ fn wait_for(child: libc::pid_t) -> i32 {
     }
 }
 
+/// What the children of a run leave running becomes the server's.
+fn adopt_orphans() {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// The server's child processes.
+fn children() -> Vec<libc::pid_t> {
+    // Most programs never have any, and then this is all it costs.
+    const ANY_AT_ALL: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
+    if system::call(libc::SYS_waitid, [libc::P_ALL.into(), 0, 0, ANY_AT_ALL, 0, 0]) < 0 {
+        return Vec::new();
+    }
+    let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+/// Ends what a run has left running, that is all children but those that the program had before any run.
+fn end_orphans(before: &[libc::pid_t]) {
+    // Those who die leave their own children to the server.
+    while let Some(&orphan) = children().iter().find(|child| !before.contains(child)) {
+        system::call(libc::SYS_kill, [orphan as u64, libc::SIGKILL as u64, 0, 0, 0, 0]);
+        wait_for(orphan);
+    }
+}
+
 /// In the new process: takes the plan.
 fn start_run() {
-    // SAFETY: plain system calls. The run must not outlive the server, nor the server the tool.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-    }
+    // The run must not outlive the server, nor the server the tool.
+    identity::stay_bound();
     files::separate();
     let plan = plan::read();
     chance::seed(plan.seed);

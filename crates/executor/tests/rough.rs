@@ -1,0 +1,159 @@
+//! Programs that are hard on whoever runs them: each run ends, is what it would be otherwise, and leaves nothing
+//! behind.
+
+mod support;
+
+use std::fs;
+use std::time::Duration;
+
+use support::{Built, Subject, outcome};
+use threadbare_executor::{Ended, Input, Limits};
+use threadbare_trace::{Plan, Policy};
+
+/// A worker whose runs are stopped after a second.
+fn short(built: &Built, scenario: &str) -> Subject {
+    let limits = Limits { time: Duration::from_secs(1), ..Limits::default() };
+    built.start_with(scenario, Input::default(), limits)
+}
+
+/// Runs a scenario three times over, under two schedules.
+fn outcomes(built: &Built, scenario: &str) -> Vec<String> {
+    let mut subject = built.scenario(scenario);
+    let policies = [Policy::RunToBlock, Policy::Random { seed: 1 }, Policy::RunToBlock];
+    policies
+        .map(|policy| {
+            let plan = subject.under(policy);
+            outcome(&subject.run(&plan))
+        })
+        .into()
+}
+
+#[test]
+fn a_thousand_threads() {
+    let built = Built::new("rough.c");
+    let mut subject = built.scenario("thousand");
+    subject.plan.max_events = 100_000;
+    for policy in [Policy::RunToBlock, Policy::Random { seed: 1 }, Policy::Random { seed: 1 }] {
+        let plan = subject.under(policy);
+        let run = subject.run(&plan);
+        assert_eq!((outcome(&run), run.threads()), ("1000".to_owned(), 1001));
+    }
+}
+
+/// The name of a process and the most memory it has had, in KiB.
+fn peak(process: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the process is there");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a process has a peak");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+/// Protects the memory of whoever tests long runs: an event takes its 32 bytes and, in a trace, about as much again.
+/// (`bench` measures ten million of them.)
+#[test]
+fn two_million_events_in_little_memory() {
+    let built = Built::new("rough.c");
+    let mut subject = built.scenario("events");
+    subject.learn();
+    subject.plan.max_events = 4_000_000;
+    let plan = subject.under(Policy::RunToBlock);
+    let run = subject.run(&plan);
+    assert_eq!(outcome(&run), "500000");
+    assert!(run.events() > 2_000_000, "only {} events", run.events());
+    assert_eq!(run.trace().events.len() as u64, run.events());
+    assert!(peak("self") < 300 << 10, "{} KiB", peak("self"));
+}
+
+#[test]
+fn a_loop_without_schedule_points_is_stopped_and_located() {
+    let built = Built::new("rough.c");
+    let mut subject = short(&built, "spinning");
+    let plan = subject.under(Policy::RunToBlock);
+    let &Ended::TimeLimit { thread, pc } = subject.run(&plan).ended() else { panic!("it was not stopped") };
+    assert_eq!(thread, 1);
+    assert_eq!(subject.worker.program().location(pc).frames[0].function, "spin_here");
+}
+
+#[test]
+fn much_output_is_kept() {
+    let built = Built::new("rough.c");
+    let mut subject = built.scenario("ten_megabytes");
+    let plan = subject.under(Policy::RunToBlock);
+    for _ in 0..2 {
+        let output = subject.run(&plan).output(u64::MAX);
+        assert_eq!(output.len(), 10_000_003);
+        assert!(output.ends_with("x\nend"));
+    }
+}
+
+/// Protects the machine's memory: of endless output only the end is kept. Where the run was stopped is the program's
+/// own line, and not somewhere in libc.
+#[test]
+fn endless_output_is_bounded() {
+    let built = Built::new("rough.c");
+    let mut subject = short(&built, "endless_output");
+    let plan = subject.under(Policy::RunToBlock);
+    let (ended, kept) = {
+        let run = subject.run(&plan);
+        (run.ended().clone(), run.output(u64::MAX))
+    };
+    let Ended::TimeLimit { thread: 1, pc } = ended else { panic!("{ended:?}") };
+    assert_eq!(subject.worker.program().location(pc).frames[0].function, "print_much");
+    assert!(kept.len() < 1 << 30, "{} bytes are kept", kept.len());
+    assert!(!kept.contains('\0'), "what was dropped is not part of it");
+}
+
+/// Processes of this name.
+fn processes(name: &str) -> usize {
+    let entries = fs::read_dir("/proc").expect("/proc is there").flatten();
+    let names = entries.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
+    names.filter(|other| other.trim_end() == name).count()
+}
+
+/// A child that took care to outlive its parents ends with the run all the same.
+#[test]
+fn daemons_end_with_their_run() {
+    let built = Built::new("rough.c");
+    assert_eq!(outcomes(&built, "daemons"), ["started"; 3]);
+    assert_eq!(processes("tb-test-daemon"), 0);
+}
+
+#[test]
+fn a_program_may_close_every_descriptor() {
+    let built = Built::new("rough.c");
+    for scenario in ["closes", "closes_early"] {
+        assert_eq!(outcomes(&built, scenario), [""; 3], "{scenario}");
+    }
+}
+
+#[test]
+fn a_program_may_change_its_directory() {
+    let built = Built::new("rough.c");
+    for scenario in ["moves", "moves_early"] {
+        assert_eq!(outcomes(&built, scenario), ["2"; 3], "{scenario}");
+        let mut subject = built.scenario(scenario);
+        let plan = subject.under(Policy::RunToBlock);
+        let trace = subject.run(&plan).trace();
+        let known = |location: &threadbare_trace::Location| {
+            location.frames.iter().any(|frame| frame.file.ends_with("rough.c") && frame.line > 0)
+        };
+        assert!(trace.locations.iter().any(known), "{scenario}: lines are still found");
+    }
+}
+
+/// As root the program becomes nobody; as anybody else it stays who it is.
+#[test]
+fn a_program_may_drop_privileges() {
+    let built = Built::new("rough.c");
+    assert_eq!(outcomes(&built, "drops"), ["1 2"; 3]);
+    assert_eq!(outcomes(&built, "drops_early"), ["1 Lin"; 3]);
+}
+
+/// A run that became somebody else is still ended with its worker.
+#[test]
+fn a_run_that_dropped_privileges_is_not_left_running() {
+    let built = Built::new("rough.c");
+    let mut subject = short(&built, "drops_and_spins");
+    let plan = Plan { max_events: 1000, ..subject.under(Policy::RunToBlock) };
+    let ended = subject.run(&plan).ended().clone();
+    assert!(matches!(ended, Ended::TimeLimit { thread: 1, .. }), "{ended:?}");
+}
