@@ -7,6 +7,7 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod memory;
 mod subjects;
 
 use std::error::Error;
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// What runs, switches and accesses cost
     Engine,
+    /// What runs of ten million events take
+    Memory,
     /// The same plan twice, for many plans of every subject: is the log the same, byte for byte?
     Determinism {
         /// Random plans for each subject
@@ -44,6 +47,7 @@ enum Command {
 fn main() -> ExitCode {
     let result: Result<bool, Box<dyn Error>> = match Arguments::parse().command {
         Command::Engine => engine::run(),
+        Command::Memory => memory::run(),
         Command::Determinism { plans } => determinism::run(plans),
         Command::Subjects => subjects::run(),
         Command::Clips { times } => clips::run(times),

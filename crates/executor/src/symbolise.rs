@@ -27,6 +27,8 @@ struct Tables<'p> {
     threads: Vec<ThreadId>,
     objects: Vec<Object>,
     object_of: HashMap<ObjectName, u32>,
+    /// Objects by address, as things are at this point of the run.
+    object_at: BTreeMap<u64, u32>,
     locations: Vec<Location>,
     location_of: HashMap<u64, u32>,
     stacks: Vec<StackNode>,
@@ -51,7 +53,9 @@ pub fn trace(run: &Run<'_>) -> Trace {
     for record in &memory.records()[..prologue] {
         tables.event(record);
     }
-    let events = run.records().iter().filter_map(|record| tables.event(record)).collect();
+    // Of one size from the start: there may be many millions.
+    let mut events = Vec::with_capacity(run.records().len());
+    events.extend(run.records().iter().filter_map(|record| tables.event(record)));
     let pending = memory.pending().iter().filter_map(|record| {
         let kind = EventKind::from_byte(record.kind)?;
         Some(Pending {
@@ -108,6 +112,7 @@ impl<'p> Tables<'p> {
             threads,
             objects: vec![Object::none()],
             object_of: HashMap::from([(ObjectName::None, 0)]),
+            object_at: BTreeMap::new(),
             locations: vec![Location::default()],
             location_of: HashMap::from([(0, 0)]),
             stacks: vec![StackNode::default()],
@@ -196,21 +201,34 @@ impl<'p> Tables<'p> {
         *ordinal += 1;
         let block = Block { size: record.value, site, thread, ordinal: *ordinal };
         let there = record.object..record.object + block.size.max(1);
-        let stale: Vec<u64> = self.blocks.range(there).map(|(&start, _)| start).collect();
-        for start in stale {
-            self.blocks.remove(&start);
-        }
+        remove_range(&mut self.blocks, there.clone());
+        remove_range(&mut self.object_at, there);
         self.blocks.insert(record.object, block);
     }
 
     fn object(&mut self, kind: EventKind, number: u64) -> u32 {
-        let name = match kind {
-            EventKind::Fork | EventKind::Join | EventKind::Detach | EventKind::Cancel | EventKind::Signal => {
-                ObjectName::Thread(number as u32)
+        use EventKind::{Cancel, Detach, Fork, Join, Signal};
+        match (kind, number) {
+            (Fork | Join | Detach | Cancel | Signal, _) => {
+                self.named(ObjectName::Thread(number as u32), number)
             }
-            _ if number == 0 => ObjectName::None,
-            _ => self.memory(number),
-        };
+            (_, 0) => self.named(ObjectName::None, 0),
+            _ => self.memory_object(number),
+        }
+    }
+
+    /// The object at an address. Looking up its name is costly, and most events are about few objects.
+    fn memory_object(&mut self, address: u64) -> u32 {
+        if let Some(&index) = self.object_at.get(&address) {
+            return index;
+        }
+        let index = self.named(self.memory(address), address);
+        self.object_at.insert(address, index);
+        index
+    }
+
+    /// The object of this name, which lies at `number` if it is memory.
+    fn named(&mut self, name: ObjectName, number: u64) -> u32 {
         if let Some(&index) = self.object_of.get(&name) {
             return index;
         }
@@ -222,7 +240,7 @@ impl<'p> Tables<'p> {
     }
 
     /// The name of the memory at `address`, as things are at this point of the run.
-    fn memory(&mut self, address: u64) -> ObjectName {
+    fn memory(&self, address: u64) -> ObjectName {
         if let Some((&start, block)) = self.blocks.range(..=address).next_back()
             && address - start < block.size.max(1)
         {
@@ -263,5 +281,12 @@ impl<'p> Tables<'p> {
             ObjectName::Thread(index) => format!("thread {}", thread(index)),
             ObjectName::Memory { address } => format!("memory {address:#x}"),
         }
+    }
+}
+
+fn remove_range<T>(map: &mut BTreeMap<u64, T>, range: std::ops::Range<u64>) {
+    let stale: Vec<u64> = map.range(range).map(|(&start, _)| start).collect();
+    for start in stale {
+        map.remove(&start);
     }
 }

@@ -142,6 +142,11 @@ impl Worker {
         &self.target
     }
 
+    /// Gives back the memory of the last run, for a worker that may have nothing to do for a while.
+    pub fn rest(&mut self) {
+        self.memory.trim();
+    }
+
     /// Changes how long a run may take from now on.
     pub fn set_time_limit(&mut self, time: Duration) {
         self.limits.time = time;
