@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::Serialize;
-use threadbare_executor::{Divergence, Ended, Limits, Origin, Worker, compare, resolve};
-use threadbare_trace::{Clip, End, Trace};
+use threadbare_executor::{Divergence, Ended, Limits, Origin, Worker, compare, is_as_promised, resolve};
+use threadbare_trace::{Clip, Trace};
 
 use crate::arguments::ReplayOptions;
 use crate::exit;
@@ -96,12 +96,6 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         (None, 0) => exit::NOTHING_FOUND,
         (None, _) => exit::FOUND,
     })
-}
-
-/// The run ended in the failure that the clip names.
-fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
-    matches!(&trace.end, End::Failed { kind, message, .. }
-        if kind.finding() == clip.finding && *message == clip.message)
 }
 
 fn print_divergence(divergence: &Divergence, clip: &Clip, trace: &Trace) -> Result<(), Problem> {

@@ -21,7 +21,7 @@ mod shrink;
 mod symbolise;
 mod worker;
 
-pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, resolve};
+pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, is_as_promised, resolve};
 pub use ending::Ended;
 pub use input::Input;
 pub use library::{InstallError, install};

@@ -1,6 +1,7 @@
 //! From addresses to names: a run becomes a trace.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
@@ -152,7 +153,7 @@ impl<'p> Tables<'p> {
         sides.join(", ")
     }
 
-    /// Who did something to a heap block, by the names of the functions on the stack.
+    /// Who did something to a heap block and where, by the names of the functions on the stack.
     fn origin(&mut self, verb: &str, origin: &Origin) -> Option<String> {
         let thread = origin.thread.load(Ordering::Relaxed).checked_sub(1)?;
         let mut calls = vec![self.location(origin.pc.load(Ordering::Relaxed))];
@@ -164,8 +165,12 @@ impl<'p> Tables<'p> {
         let frames = calls.iter().flat_map(|&call| &self.locations[call as usize].frames);
         // What comes from system headers is nothing the user wrote.
         let users = frames.filter(|frame| frame.line != 0 && !frame.file.starts_with("/usr/"));
-        let users = users.map(|frame| frame.function.as_str());
-        let names = users.collect::<Vec<_>>().join(", called from ");
+        let mut names: Vec<String> = users.clone().map(|frame| frame.function.clone()).collect();
+        if let (Some(name), Some(frame)) = (names.first_mut(), users.clone().next()) {
+            let file = Path::new(&frame.file).file_name().unwrap_or_default();
+            *name += &format!(" ({}:{})", file.to_string_lossy(), frame.line);
+        }
+        let names = names.join(", called from ");
         Some(format!("{verb} by thread {} in {names}", self.threads[thread as usize]))
     }
 
