@@ -34,7 +34,7 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     };
     let run = worker.run(&plan)?;
     output::print(format_args!("{}", run.output(u64::MAX)))?;
-    let trace = run.trace();
+    let (trace, ended) = (run.trace(), run.ended().clone());
     write(&trace, &options.out)?;
     say!(
         "{}: {} events, {} threads, {}",
@@ -43,6 +43,9 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         trace.threads.len(),
         screen::ending(&trace)
     )?;
+    if let Some(place) = screen::stopped_at(&ended, worker.program()) {
+        say!("it was {place}")?;
+    }
     let failed = matches!(trace.end, threadbare_trace::End::Failed { .. });
     Ok(if failed { exit::FOUND } else { exit::NOTHING_FOUND })
 }

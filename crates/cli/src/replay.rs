@@ -28,9 +28,8 @@ struct Replay {
 }
 
 pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let text = std::fs::read_to_string(&options.clip)
-        .map_err(|error| Problem::file("read", &options.clip, error))?;
-    let clip: Clip = text.parse().map_err(|error| {
+    let bytes = std::fs::read(&options.clip).map_err(|error| Problem::file("read", &options.clip, error))?;
+    let clip = Clip::read(&bytes).map_err(|error| {
         Problem::file("read", &options.clip, error).help("clips are written by `threadbare hunt`")
     })?;
     let named = options.target.as_ref().map(|target| target.to_string_lossy().into_owned());

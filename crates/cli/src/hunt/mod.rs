@@ -87,14 +87,6 @@ struct Hunt<'a> {
     summary: Summary,
 }
 
-/// A thread by the order of creation.
-fn which(thread: u32) -> String {
-    match thread {
-        0 => "the main thread".into(),
-        number => format!("thread number {number} by creation"),
-    }
-}
-
 /// A bar for a person; nothing where the output goes elsewhere.
 fn progress(options: &HuntOptions) -> ProgressBar {
     let (length, unit) = match options.budget {
@@ -166,11 +158,8 @@ impl Hunt<'_> {
             let place = self.worker.program().location(*pc);
             return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
         }
-        if let Ended::TimeLimit { thread, pc } = outcome.ended
-            && pc != 0
-        {
-            let place = self.worker.program().location(pc);
-            self.summary.stuck_at = Some(format!("in {}, at {place}", which(thread)));
+        if let Some(place) = screen::stopped_at(&outcome.ended, self.worker.program()) {
+            self.summary.stuck_at = Some(place);
         }
         for (key, failing) in outcome.failures {
             self.take_failure(&key, &failing, outcome.number)?;

@@ -2,9 +2,11 @@
 
 mod cache;
 mod clips;
+mod damage;
 mod input;
 mod interrupt;
 mod messages;
 mod output;
+mod rough;
 mod subjects;
 mod support;

@@ -26,6 +26,17 @@ impl std::error::Error for ClipError {}
 /// The sections, in the order in which they come. Until the first of them there are fields.
 const SECTIONS: [&str; 4] = ["[sites]", "[tracked]", "[steps]", "[events]"];
 
+impl Clip {
+    /// Reads the bytes of a file.
+    pub fn read(bytes: &[u8]) -> Result<Clip, ClipError> {
+        let text = str::from_utf8(bytes).map_err(|error| {
+            let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            ClipError { line, message: "expected text, found bytes that are not UTF-8".to_owned() }
+        })?;
+        text.parse()
+    }
+}
+
 impl FromStr for Clip {
     type Err = ClipError;
 

@@ -229,6 +229,16 @@ fn errors_say_which_line_and_what_was_expected() {
     assert_eq!(error("0 fork", "0  fork"), "line 26: expected an event kind, found a second blank");
 }
 
+#[test]
+fn bytes_that_are_not_text_have_a_line_too() {
+    let mut bytes = EXAMPLE.as_bytes().to_vec();
+    assert_eq!(Clip::read(&bytes), Ok(example()));
+    let position = EXAMPLE.find("-DFIXED").expect("the example has it");
+    bytes[position] = 0xff;
+    let error = Clip::read(&bytes).expect_err("the clip is broken");
+    assert_eq!(error.to_string(), "line 3: expected text, found bytes that are not UTF-8");
+}
+
 fn site() -> impl Strategy<Value = Site> {
     ([text(), text(), text(), text()], any::<[u32; 3]>()).prop_map(
         |([function, file, text, callee], [line, column, nth])| Site {
