@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use support::{Built, Subject, outcome};
 use threadbare_executor::{Ended, Input, Limits};
-use threadbare_trace::{Plan, Policy};
+use threadbare_trace::Policy;
 
 /// A worker whose runs are stopped after a second.
 fn short(built: &Built, scenario: &str) -> Subject {
@@ -123,14 +123,4 @@ fn a_program_may_drop_privileges() {
     let built = Built::new("rough.c");
     assert_eq!(outcomes(&built, "drops"), ["1 2"; 3]);
     assert_eq!(outcomes(&built, "drops_early"), ["1 Lin"; 3]);
-}
-
-/// A run that became somebody else is still ended with its worker.
-#[test]
-fn a_run_that_dropped_privileges_is_not_left_running() {
-    let built = Built::new("rough.c");
-    let mut subject = short(&built, "drops_and_spins");
-    let plan = Plan { max_events: 1000, ..subject.under(Policy::RunToBlock) };
-    let ended = subject.run(&plan).ended().clone();
-    assert!(matches!(ended, Ended::TimeLimit { thread: 1, .. }), "{ended:?}");
 }
