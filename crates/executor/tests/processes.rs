@@ -141,6 +141,16 @@ fn runs_do_not_see_each_other() {
 }
 
 #[test]
+fn a_locked_stream_is_waited_for() {
+    Built::new("outside.c").check(&[
+        ("file_locks", &["xxyy", "yyxx"]),
+        ("lock_and_print", &["xxy", "yxx"]),
+        ("lock_and_put", &["xxy", "yxx"]),
+        ("many_arguments", &["1 2 3 4 5 6 7 1.5 2.5 3.5 4.5 5.5 6.5 7.5 8.5 9.5"]),
+    ]);
+}
+
+#[test]
 fn children_are_processes_of_their_own() {
     Built::new("outside.c").check(&[("forks", &["child 5"]), ("vforks", &["5"]), ("shells", &["6"])]);
 }

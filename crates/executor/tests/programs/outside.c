@@ -100,6 +100,38 @@ static int file_locks(void) {
     return 0;
 }
 
+static void *print_one(void *nobody) {
+    printf("%s", "y");
+    return nobody;
+}
+
+static void *put_one(void *nobody) {
+    fputs("y", stdout);
+    return nobody;
+}
+
+/* Who uses a stream waits for whoever has locked it. */
+static int locked_stream(routine_t uses) {
+    pthread_t x = start(lock_file, "x"), y = start(uses, NULL);
+    pthread_join(x, NULL);
+    pthread_join(y, NULL);
+    return 0;
+}
+
+static int lock_and_print(void) { return locked_stream(print_one); }
+static int lock_and_put(void) { return locked_stream(put_one); }
+
+static void *print_numbers(void *nobody) {
+    printf("%d %d %d %d %d %d %d %g %g %g %g %g %g %g %g %g", 1, 2, 3, 4, 5, 6, 7, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5,
+           7.5, 8.5, 9.5);
+    return nobody;
+}
+
+static int many_arguments(void) {
+    both(print_numbers, nothing);
+    return 0;
+}
+
 static void *fork_child(void *nobody) {
     fflush(stdout);
     pid_t child = fork();
@@ -185,6 +217,9 @@ int main(int argc, char **argv) {
     SCENARIO(pipes);
     SCENARIO(polls);
     SCENARIO(file_locks);
+    SCENARIO(lock_and_print);
+    SCENARIO(lock_and_put);
+    SCENARIO(many_arguments);
     SCENARIO(forks);
     SCENARIO(vforks);
     SCENARIO(shells);
