@@ -14,6 +14,7 @@ use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
 use crate::active;
 use crate::cancellation;
 use crate::carrier::Carrier;
+use crate::channels::{self, Kind};
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::users_call;
@@ -33,6 +34,11 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// The program has made a child process.
 pub fn forked() {
     FORKED.store(true, Ordering::Relaxed);
+}
+
+/// The program has made a child process at some time.
+pub fn has_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
 }
 
 /// Any of the descriptors is ready.
@@ -296,22 +302,24 @@ extern "C" fn closefrom(first: c_int) {
 }
 
 /// Notes descriptors whose both ends are here.
-fn own(result: c_int, ends: *const c_int) -> c_int {
+fn own(result: c_int, ends: *const c_int, kind: Kind) -> c_int {
     if active() && result == 0 {
         // SAFETY: the kernel just wrote two descriptors there.
-        OWN.get().extend(unsafe { [*ends, *ends.add(1)] });
+        let ends = unsafe { [*ends, *ends.add(1)] };
+        OWN.get().extend(ends);
+        channels::made(kind, &ends);
     }
     result
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pipe(ends: *mut c_int) -> c_int {
-    own(real!(pipe(ends => *mut c_int) -> c_int), ends)
+    own(real!(pipe(ends => *mut c_int) -> c_int), ends, Kind::Pipe)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
-    own(real!(pipe2(ends => *mut c_int, flags => c_int) -> c_int), ends)
+    own(real!(pipe2(ends => *mut c_int, flags => c_int) -> c_int), ends, Kind::Pipe)
 }
 
 #[unsafe(no_mangle)]
@@ -321,6 +329,7 @@ extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut
             domain => c_int, kind => c_int, protocol => c_int, ends => *mut c_int
         ) -> c_int),
         ends,
+        Kind::Pair { domain, kind, protocol },
     )
 }
 
@@ -329,6 +338,7 @@ extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
     let descriptor = real!(eventfd(value => u32, flags => c_int) -> c_int);
     if active() && descriptor >= 0 {
         OWN.get().push(descriptor);
+        channels::made(Kind::Event { flags }, &[descriptor]);
     }
     descriptor
 }
@@ -514,7 +524,7 @@ impl Scheduler {
             }
         }
         let all_own = entries.iter().all(|entry| OWN.get().contains(&entry.fd));
-        if all_own && !FORKED.load(Ordering::Relaxed) {
+        if all_own && !has_forked() {
             return false;
         }
         system::call(libc::SYS_poll, [entries.as_mut_ptr() as u64, entries.len() as u64, MOMENT, 0, 0, 0]);

@@ -2,8 +2,11 @@
 #include "scenario.h"
 #include <fcntl.h>
 #include <poll.h>
+#include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -69,6 +72,65 @@ static void *write_pipe(void *nobody) {
 static int pipes(void) {
     if (pipe(ends) != 0) return 92;
     both(read_pipe, write_pipe);
+    return 0;
+}
+
+static void *talk(void *nobody) {
+    char bytes[8] = "";
+    read(ends[0], bytes, sizeof bytes - 1);
+    write(ends[1], "late", 4);
+    printf("%s\n", bytes);
+    return nobody;
+}
+
+/* What lay in a pipe before there were threads is there in every run, and nothing of another run. */
+static int old_pipe(void) {
+    if (pipe(ends) != 0) return 92;
+    write(ends[1], "early", 5);
+    ends[0] = dup(ends[0]);
+    both(talk, nothing);
+    return 0;
+}
+
+static int old_pair(void) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) return 92;
+    write(ends[1], "one", 3);
+    write(ends[1], "two", 3);
+    both(talk, nothing);
+    return 0;
+}
+
+static void *count_event(void *nobody) {
+    uint64_t value = 0, more = 5;
+    read(ends[0], &value, sizeof value);
+    write(ends[0], &more, sizeof more);
+    printf("%d\n", (int)value);
+    return nobody;
+}
+
+static int old_event(void) {
+    ends[0] = eventfd(3, 0);
+    both(count_event, nothing);
+    return 0;
+}
+
+static void *watch(void *nobody) {
+    struct epoll_event event = {0};
+    int count = epoll_wait(file, &event, 1, 0);
+    printf("%d %d ", count, (int)event.data.u32);
+    write(ends[1], "x", 1);
+    count = epoll_wait(file, &event, 1, 0);
+    printf("%d %d\n", count, (int)event.data.u32);
+    epoll_ctl(file, EPOLL_CTL_DEL, ends[0], NULL);
+    return nobody;
+}
+
+static int old_epoll(void) {
+    if (pipe(ends) != 0) return 92;
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = 7};
+    file = epoll_create1(0);
+    epoll_ctl(file, EPOLL_CTL_ADD, ends[0], &event);
+    both(watch, nothing);
     return 0;
 }
 
@@ -215,6 +277,10 @@ int main(int argc, char **argv) {
     SCENARIO(file_position);
     SCENARIO(early_output);
     SCENARIO(pipes);
+    SCENARIO(old_pipe);
+    SCENARIO(old_pair);
+    SCENARIO(old_event);
+    SCENARIO(old_epoll);
     SCENARIO(polls);
     SCENARIO(file_locks);
     SCENARIO(lock_and_print);
