@@ -108,6 +108,7 @@ impl Worker {
         check_instrumentation(&Program::open(&target.program)?, &target.program)?;
         let directory = library::install()?;
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
+        check_limits().map_err(spawn_error)?;
         let memory = Memory::create().map_err(spawn_error)?;
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let (socket, theirs) = socket_pair().map_err(spawn_error)?;
@@ -219,6 +220,7 @@ impl Worker {
             let mut bytes = [0; 5];
             match self.receive(&mut bytes) {
                 Some(5) if bytes[0] == message::DONE => {
+                    self.trim_output();
                     let status = i32::from_ne_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
                     let ended = ending::of(&self.memory, status);
                     // A run that came to its own end just before it was stopped is taken at its word.
@@ -322,8 +324,21 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Ends a run that is under way, and lets the server see to what that has started.
+    fn end_run(&self) {
+        if self.memory.control().run_pid.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        self.signal_run(libc::SIGKILL);
+        let start = Instant::now();
+        while self.receive(&mut [0; 5]).is_none() && start.elapsed() < GRACE {}
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
+        self.end_run();
         // SAFETY: a plain system call on the group the server leads.
         unsafe { libc::kill(-(self.server.id() as i32), libc::SIGKILL) };
         // Cannot fail in a way that could be acted on: the process is dead or was reaped before.
@@ -337,6 +352,24 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
         Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
         Instrumentation::Dynamic { .. } => Ok(()),
     }
+}
+
+/// Limits of the user's that are too low would end in errors that say nothing, or by a signal.
+fn check_limits() -> io::Result<()> {
+    let limit = |resource| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a plain call into a place of our own.
+        unsafe { libc::getrlimit(resource, &mut limit) };
+        limit.rlim_cur
+    };
+    if limit(libc::RLIMIT_NOFILE) <= wire::SOCKET_FD as u64 {
+        return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));
+    }
+    if limit(libc::RLIMIT_FSIZE) < wire::FILE_BYTES {
+        let why = "the limit on file sizes is too low, also for files in memory (raise it with ulimit -f unlimited)";
+        return Err(io::Error::other(why));
+    }
+    Ok(())
 }
 
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -73,22 +73,28 @@ static int endless_output(void) {
 }
 
 /* A process that has its own session and no parent. */
-static void *start_daemon(void *nobody) {
+static void *start_daemon(void *name) {
     int status;
     pid_t child = fork();
     if (child == 0) {
         setsid();
         if (fork() != 0) _exit(0);
-        prctl(PR_SET_NAME, "tb-test-daemon");
+        prctl(PR_SET_NAME, name);
         while (1) pause();
     }
     waitpid(child, &status, 0);
-    return nobody;
+    return NULL;
 }
 
 static int daemons(void) {
-    both(start_daemon, nothing);
+    pthread_join(start(start_daemon, "tb-test-daemon"), NULL);
     printf("started");
+    return 0;
+}
+
+static int daemon_and_spin(void) {
+    pthread_join(start(start_daemon, "tb-test-orphan"), NULL);
+    spin_here(NULL);
     return 0;
 }
 
@@ -172,6 +178,7 @@ int main(int argc, char **argv) {
     SCENARIO(ten_megabytes);
     SCENARIO(endless_output);
     SCENARIO(daemons);
+    SCENARIO(daemon_and_spin);
     SCENARIO(closes);
     SCENARIO(closes_early);
     SCENARIO(moves);
