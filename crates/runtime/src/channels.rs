@@ -6,10 +6,8 @@
 
 use std::ffi::{c_int, c_long};
 
-use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
-
 use crate::carrier::Carrier;
-use crate::{active, io, scheduler, system};
+use crate::{active, descriptors, io, scheduler, system};
 
 /// What it was made as.
 #[derive(Clone, Copy)]
@@ -76,16 +74,9 @@ pub fn made(kind: Kind, ends: &[c_int]) {
     }
 }
 
-/// The process's descriptors, but for the tool's.
-pub fn descriptors() -> Vec<c_int> {
-    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
-    numbers.filter(|&number| !matches!(number, MEMORY_FD | SOCKET_FD) && inode(number) != 0).collect()
-}
-
 /// Takes stock of what there is before the first thread.
 pub fn remember() {
-    let all = descriptors();
+    let all = descriptors::all();
     *WATCHERS.get() = all.iter().filter_map(|&descriptor| watcher(descriptor)).collect();
     // A child from before the first thread may hold any end.
     if io::has_forked() {

@@ -6,7 +6,7 @@
 use std::ffi::{CString, c_int};
 
 use crate::carrier::Carrier;
-use crate::channels;
+use crate::descriptors;
 
 #[derive(Clone, Copy)]
 struct Position {
@@ -19,7 +19,7 @@ static POSITIONS: Carrier<Vec<Position>> = Carrier::new(Vec::new());
 
 /// Notes where every regular file stands.
 pub fn remember() {
-    *POSITIONS.get() = channels::descriptors().into_iter().filter_map(position).collect();
+    *POSITIONS.get() = descriptors::all().into_iter().filter_map(position).collect();
 }
 
 fn position(descriptor: c_int) -> Option<Position> {

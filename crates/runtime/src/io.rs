@@ -9,12 +9,12 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
 
 use crate::active;
 use crate::cancellation;
 use crate::carrier::Carrier;
 use crate::channels::{self, Kind};
+use crate::descriptors::{bad_descriptor, is_the_tools};
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::users_call;
@@ -238,41 +238,13 @@ six_arguments! {
     sendto(*const c_void, usize, c_int, *const libc::sockaddr, libc::socklen_t), libc::POLLOUT;
 }
 
-/// The tool's own descriptors are not the program's to close.
-fn is_the_tools(descriptor: c_int) -> bool {
-    active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
-}
-
-/// Refuses a descriptor, as one that there is not.
-fn bad_descriptor() -> c_int {
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = libc::EBADF };
-    -1
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
-    if is_the_tools(new) {
-        return bad_descriptor();
-    }
-    real!(dup2(old => c_int, new => c_int) -> c_int)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    if is_the_tools(new) {
-        return bad_descriptor();
-    }
-    real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
-}
-
 extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     if is_the_tools(descriptor) {
         return bad_descriptor();
     }
     let modelled = is_modelled(descriptor);
     if active() {
-        OWN.get().retain(|&own| own != descriptor);
+        forget(|own| own == descriptor);
     }
     let result = real!(close(descriptor => c_int) -> c_int);
     if modelled {
@@ -283,22 +255,9 @@ extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     result
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
-    let close = |first: u32, last: u32| match first <= last {
-        true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
-        false => 0,
-    };
-    let (low, high) = (MEMORY_FD as u32, SOCKET_FD as u32);
-    if !active() || last < low || first > high {
-        return close(first, last);
-    }
-    close(first, last.min(low - 1)) | close(first.max(high + 1), last)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn closefrom(first: c_int) {
-    close_range(first.max(0) as u32, u32::MAX, 0);
+/// These descriptors are closed; their numbers may come to mean something else.
+pub fn forget(closed: impl Fn(c_int) -> bool) {
+    OWN.get().retain(|&own| !closed(own));
 }
 
 /// Notes descriptors whose both ends are here.
