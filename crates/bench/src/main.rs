@@ -7,6 +7,7 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod memory;
 mod snapshots;
 mod states;
 mod subjects;
@@ -27,6 +28,8 @@ struct Arguments {
 enum Command {
     /// What runs, switches and accesses cost
     Engine,
+    /// What runs of ten million events take
+    Memory,
     /// The same plan twice, for many plans of every subject: is the log the same, byte for byte?
     Determinism {
         /// Random plans for each subject
@@ -54,6 +57,7 @@ enum Command {
 fn main() -> ExitCode {
     let result: Result<bool, Box<dyn Error>> = match Arguments::parse().command {
         Command::Engine => engine::run(),
+        Command::Memory => memory::run(),
         Command::Determinism { plans } => determinism::run(plans),
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-use threadbare_executor::{Limits, Run, Target, Worker};
+use threadbare_executor::{Input, Limits, Run, Target, Worker};
 use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Outcome, Plan, Policy};
 
@@ -27,7 +27,10 @@ pub fn run(states: u64) -> Result<bool, Box<dyn Error>> {
     for (source, subject) in subjects {
         let program = directory.path().join(&subject.name);
         build::compile(&source, &program, &[INSTRUMENTED, &["-O0"]].concat())?;
-        let mut worker = Worker::start(&Target { program, arguments: Vec::new() }, &Limits::default())?;
+        let mut worker = Worker::start(
+            &Target { program, arguments: Vec::new(), input: Input::default() },
+            &Limits::default(),
+        )?;
         let tally = compare(&mut worker, share)?;
         println!(
             "{:<20} {:>8} states, {:>7} different   {} false matches, {} missed",

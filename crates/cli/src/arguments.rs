@@ -46,6 +46,11 @@ pub struct ProgramOptions {
     #[arg(last = true, value_name = "ARGS")]
     pub arguments: Vec<String>,
 
+    /// What the program reads as its standard input; `-` for all that this command has on its own [default:
+    /// nothing]
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
+
     /// A further argument for the compiler, when TARGET is a source file; may be repeated
     #[arg(long = "cc-arg", value_name = "ARG", allow_hyphen_values = true)]
     pub compiler_arguments: Vec<String>,
@@ -184,6 +189,10 @@ pub struct ReplayOptions {
     /// Run this program instead of the one that the clip names
     #[arg(long, value_name = "TARGET")]
     pub target: Option<PathBuf>,
+
+    /// Give the program this as standard input instead of what the clip names; `-` for this command's own
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
 
     /// Keep the trace of the run
     #[arg(long, value_name = "FILE")]

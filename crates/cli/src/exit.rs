@@ -4,7 +4,7 @@
 pub const NOTHING_FOUND: u8 = 0;
 /// Something was found, or a replay showed what its clip promises.
 pub const FOUND: u8 = 1;
-/// The work could not be done, or a clip no longer fits.
+/// The work could not be done, what it found could not be printed, or a clip no longer fits.
 pub const COULD_NOT_RUN: u8 = 2;
 /// Stopped by Ctrl-C before anything was found.
 pub const INTERRUPTED: u8 = 130;

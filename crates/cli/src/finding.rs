@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use threadbare_trace::{Clip, End, Frame, ObjectName, Trace};
 
-use crate::screen;
+use crate::target::Ready;
+use crate::{file, screen};
 
 /// A failure with everything that is said about it. Serialises to the `finding` line of `--json`.
 #[derive(Serialize)]
@@ -75,17 +75,14 @@ impl Finding {
     }
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
-    pub fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
+    pub fn save(&mut self, clip: &Clip, ready: &Ready, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
+        ready.save_input()?;
         let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
         let places: Vec<String> = self.locations.iter().map(place).collect();
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
-        let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
-        // Written beside and renamed, so that a clip is whole or not there.
-        let readable = fs::Permissions::from_mode(0o644);
-        let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
-        write!(file, "{clip}")?;
-        file.persist(&path)?;
+        let path = directory.join(format!("{}-{}-{fingerprint:08x}.clip", ready.name(), self.kind));
+        file::write(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())
     }

@@ -6,8 +6,11 @@
 mod arguments;
 mod cc;
 mod exit;
+mod file;
 mod finding;
 mod hunt;
+mod input;
+mod output;
 mod problem;
 mod record;
 mod replay;
@@ -26,9 +29,6 @@ use arguments::{Arguments, Command};
 use problem::Problem;
 
 fn main() -> ExitCode {
-    // Whoever reads the output may stop reading: that ends the tool, as it does others.
-    // SAFETY: sets a signal's default action, before any thread.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let arguments = Arguments::parse();
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancelled);

@@ -1,5 +1,6 @@
 //! What went wrong, and what to do next.
 
+use std::io::{self, Write};
 use std::path::Path;
 
 use threadbare_executor::{RunError, StartError};
@@ -8,6 +9,7 @@ use threadbare_program::ProgramError;
 /// A message for the user of a command that could not do its work.
 #[derive(Debug)]
 pub struct Problem {
+    /// Empty where there is nothing to say.
     message: String,
     help: Option<String>,
 }
@@ -21,15 +23,23 @@ impl Problem {
         Problem { help: Some(help.into()), ..self }
     }
 
+    /// The work is over, and nobody needs to be told why.
+    pub fn silent() -> Problem {
+        Problem::new("")
+    }
+
     /// Says it on standard error.
     pub fn print(&self) {
-        let bold = console::Style::new().for_stderr().bold();
-        eprintln!("{} {}", bold.clone().red().apply_to("error:"), self.message);
-        if let Some(help) = &self.help {
-            for line in help.lines() {
-                eprintln!("{} {line}", bold.clone().cyan().apply_to(" help:"));
-            }
+        if self.message.is_empty() {
+            return;
         }
+        let bold = console::Style::new().for_stderr().bold();
+        let mut text = format!("{} {}\n", bold.clone().red().apply_to("error:"), self.message);
+        for line in self.help.iter().flat_map(|help| help.lines()) {
+            text += &format!("{} {line}\n", bold.clone().cyan().apply_to(" help:"));
+        }
+        // Where standard error cannot be written to, there is nobody left to tell.
+        let _ = io::stderr().write_all(text.as_bytes());
     }
 
     /// A file could not be read or written.

@@ -1,7 +1,5 @@
 //! `threadbare record`: one run, kept.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +9,15 @@ use threadbare_trace::{Plan, Policy, Trace, format};
 
 use crate::arguments::{RecordOptions, Schedule};
 use crate::exit;
+use crate::output::{self, say};
 use crate::problem::Problem;
-use crate::{screen, target};
+use crate::{file, screen, target};
 
 /// Runs that find out what is shared, before the one that is kept.
 const LEARNING_RUNS: u64 = 4;
 
 pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let ready = target::prepare(&options.program)?;
+    let ready = target::prepare(&options.program, Path::new(""))?;
     let limits = target::limits(&options.program.limits, cancelled);
     let mut worker = Worker::start(&ready.target, &limits)?;
     let mut plan = Plan {
@@ -34,16 +33,19 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         Schedule::Priorities => Policy::Priorities { seed: options.program.seed, changes: Vec::new() },
     };
     let run = worker.run(&plan)?;
-    print!("{}", run.output(u64::MAX));
-    let trace = run.trace();
+    output::print(format_args!("{}", run.output(u64::MAX)))?;
+    let (trace, ended) = (run.trace(), run.ended().clone());
     write(&trace, &options.out)?;
-    println!(
+    say!(
         "{}: {} events, {} threads, {}",
         options.out.display(),
         trace.events.len(),
         trace.threads.len(),
         screen::ending(&trace)
-    );
+    )?;
+    if let Some(place) = screen::stopped_at(&ended, worker.program()) {
+        say!("it was {place}")?;
+    }
     let failed = matches!(trace.end, threadbare_trace::End::Failed { .. });
     Ok(if failed { exit::FOUND } else { exit::NOTHING_FOUND })
 }
@@ -65,9 +67,6 @@ pub fn learn(worker: &mut Worker, plan: &mut Plan) -> Result<(), RunError> {
 
 /// Writes a trace file.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), Problem> {
-    let written = File::create(path).map(BufWriter::new).and_then(|mut file| {
-        format::write(trace, &mut file)?;
-        file.flush()
-    });
+    let written = file::write(path, |mut out| format::write(trace, &mut out));
     written.map_err(|error| Problem::file("write", path, error))
 }

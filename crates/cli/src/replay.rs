@@ -5,13 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::Serialize;
-use threadbare_executor::{Divergence, Ended, Limits, Origin, Worker, compare, resolve};
-use threadbare_trace::{Clip, End, Trace};
+use threadbare_executor::{Divergence, Ended, Limits, Origin, Worker, compare, is_as_promised, resolve};
+use threadbare_trace::{Clip, Trace};
 
 use crate::arguments::ReplayOptions;
 use crate::exit;
+use crate::output::{self, say};
 use crate::problem::Problem;
-use crate::{record, screen, target};
+use crate::{input, record, screen, target};
 
 /// What a replay came to. Serialises to its line of `--json`.
 #[derive(Serialize)]
@@ -27,17 +28,23 @@ struct Replay {
 }
 
 pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let text = std::fs::read_to_string(&options.clip)
-        .map_err(|error| Problem::file("read", &options.clip, error))?;
-    let clip: Clip = text.parse().map_err(|error| {
+    let bytes = std::fs::read(&options.clip).map_err(|error| Problem::file("read", &options.clip, error))?;
+    let clip = Clip::read(&bytes).map_err(|error| {
         Problem::file("read", &options.clip, error).help("clips are written by `threadbare hunt`")
     })?;
     let named = options.target.as_ref().map(|target| target.to_string_lossy().into_owned());
-    let ready = target::prepare_origin(Origin {
+    let origin = Origin {
         target: named.unwrap_or_else(|| clip.target.clone()),
         compiler_arguments: clip.compiler_arguments.clone(),
         arguments: clip.arguments.clone(),
-    })?;
+        input: clip.input.clone(),
+    };
+    let given = match (&options.stdin, &clip.input) {
+        (Some(path), _) => Some(input::read(path)?),
+        (None, Some(named)) => Some(input::read_again(named, &options.clip)?),
+        (None, None) => None,
+    };
+    let ready = target::prepare_origin(origin, given)?;
     let limits = Limits {
         time: Duration::from_secs(options.time_limit),
         cancelled: Arc::clone(cancelled),
@@ -74,7 +81,7 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         if let (Some(divergence), None) = (&divergence, replay.diverged_at) {
             replay.diverged_at = Some(divergence.event);
             if !options.json {
-                print_divergence(divergence, &clip, &trace);
+                print_divergence(divergence, &clip, &trace)?;
             }
         }
         first.get_or_insert(trace);
@@ -82,7 +89,7 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     if let (Some(path), Some(trace)) = (&options.trace, &first) {
         record::write(trace, path)?;
     }
-    report(options, &replay, first.as_ref());
+    report(options, &replay, first.as_ref())?;
     Ok(match (replay.diverged_at, replay.reproduced) {
         (Some(_), _) => exit::COULD_NOT_RUN,
         (None, 0) => exit::NOTHING_FOUND,
@@ -90,37 +97,29 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     })
 }
 
-/// The run ended in the failure that the clip names.
-fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
-    matches!(&trace.end, End::Failed { kind, message, .. }
-        if kind.finding() == clip.finding && *message == clip.message)
-}
-
-fn print_divergence(divergence: &Divergence, clip: &Clip, trace: &Trace) {
-    println!("the clip no longer fits: the run diverges at event {}", divergence.event);
+fn print_divergence(divergence: &Divergence, clip: &Clip, trace: &Trace) -> Result<(), Problem> {
+    say!("the clip no longer fits: the run diverges at event {}", divergence.event)?;
     match &divergence.expected {
-        Some(expected) => println!("  the clip has  {expected}"),
-        None => println!("  the clip has  no more events"),
-    }
+        Some(expected) => say!("  the clip has  {expected}"),
+        None => say!("  the clip has  no more events"),
+    }?;
     match &divergence.actual {
-        Some(actual) => println!("  the run has   {actual}"),
-        None => println!("  the run has   no more events: {}", screen::ending(trace)),
-    }
+        Some(actual) => say!("  the run has   {actual}"),
+        None => say!("  the run has   no more events: {}", screen::ending(trace)),
+    }?;
     if is_as_promised(clip, trace) {
-        println!("  the failure still happens");
+        say!("  the failure still happens")?;
     }
+    Ok(())
 }
 
-fn report(options: &ReplayOptions, replay: &Replay, first: Option<&Trace>) {
+fn report(options: &ReplayOptions, replay: &Replay, first: Option<&Trace>) -> Result<(), Problem> {
     if options.json {
-        if let Ok(line) = serde_json::to_string(replay) {
-            println!("{line}");
-        }
-        return;
+        return output::print_json(replay);
     }
     match first {
-        Some(trace) if replay.diverged_at.is_none() => println!("{}", screen::view(trace)),
+        Some(trace) if replay.diverged_at.is_none() => say!("{}", screen::view(trace))?,
         _ => {}
     }
-    println!("reproduced in {} of {} runs", replay.reproduced, replay.runs);
+    say!("reproduced in {} of {} runs", replay.reproduced, replay.runs)
 }

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use threadbare_executor::Ended;
+use threadbare_program::Program;
 use threadbare_trace::{End, Trace};
 
 use crate::view::View;
@@ -34,6 +36,16 @@ pub fn ending(trace: &Trace) -> String {
         End::Diverged { reason, .. } => format!("diverged: {reason}"),
         End::Unsupported { message, .. } => format!("not supported: {message}"),
     }
+}
+
+/// Where a run was when its time was up, if it could still say so.
+pub fn stopped_at(ended: &Ended, program: &Program) -> Option<String> {
+    let &Ended::TimeLimit { thread, pc } = ended else { return None };
+    let thread = match thread {
+        0 => "the main thread".into(),
+        number => format!("thread number {number} by creation"),
+    };
+    (pc != 0).then(|| format!("in {thread}, at {}", program.location(pc)))
 }
 
 /// Source files, read once.

@@ -1,16 +1,18 @@
 //! From what the user names to what is run.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use threadbare_executor::{Limits, Origin, Target};
+use threadbare_executor::{Input, Limits, Origin, Target};
 
 use crate::arguments::{LimitOptions, ProgramOptions};
 use crate::cc::{self, Language};
+use crate::input::{self, Given};
 use crate::problem::Problem;
 
 /// A target that is ready to run. What was compiled for it is deleted with it.
@@ -18,6 +20,8 @@ pub struct Ready {
     pub target: Target,
     /// How it was named, for clips.
     pub origin: Origin,
+    /// What there is on standard input.
+    given: Option<Given>,
     /// Holds the compiled program.
     _directory: Option<TempDir>,
 }
@@ -28,18 +32,32 @@ impl Ready {
         let path = Path::new(&self.origin.target);
         path.file_stem().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
     }
+
+    /// Makes sure that what clips name as standard input is there.
+    pub fn save_input(&self) -> io::Result<()> {
+        match (&self.given, &self.origin.input) {
+            (Some(given), Some(named)) => given.save(named),
+            _ => Ok(()),
+        }
+    }
 }
 
-pub fn prepare(options: &ProgramOptions) -> Result<Ready, Problem> {
-    prepare_origin(Origin {
+/// Prepares what the user names. Clips, and what they need, are going to be in `directory`.
+pub fn prepare(options: &ProgramOptions, directory: &Path) -> Result<Ready, Problem> {
+    let origin = Origin {
         target: options.target.to_string_lossy().into_owned(),
         compiler_arguments: options.compiler_arguments.clone(),
         arguments: options.arguments.clone(),
-    })
+        input: None,
+    };
+    let given = options.stdin.as_deref().map(input::read).transpose()?;
+    let mut ready = prepare_origin(origin, given)?;
+    ready.origin.input = ready.given.as_ref().map(|given| given.named(&ready.name(), directory));
+    Ok(ready)
 }
 
 /// Compiles the target if it is a source file.
-pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
+pub fn prepare_origin(origin: Origin, given: Option<Given>) -> Result<Ready, Problem> {
     let path = PathBuf::from(&origin.target);
     if path.is_dir() {
         return Err(Problem::new(format!("{} is a directory", path.display()))
@@ -53,7 +71,8 @@ pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
         None => (path, None),
     };
     let arguments = origin.arguments.iter().map(OsString::from).collect();
-    Ok(Ready { target: Target { program, arguments }, origin, _directory: directory })
+    let input = given.as_ref().map_or_else(|| Ok(Input::default()), Given::input)?;
+    Ok(Ready { target: Target { program, arguments, input }, origin, given, _directory: directory })
 }
 
 /// Compiles one file as it is written: without optimisation, every access in the source is one in the program.

@@ -1,6 +1,5 @@
 //! `threadbare trace`: looking at what was recorded.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use threadbare_trace::{Trace, export, format};
 use crate::arguments::{ExportFormat, TraceCommand, TraceOptions};
 use crate::exit;
 use crate::problem::Problem;
-use crate::screen;
+use crate::{file, output, screen};
 
 pub fn run(options: &TraceOptions) -> Result<u8, Problem> {
     match &options.command {
@@ -27,20 +26,10 @@ fn read(path: &Path) -> Result<Trace, Problem> {
 
 fn show(path: &Path, events: bool) -> Result<(), Problem> {
     let trace = read(path)?;
-    let written = if events {
-        list(&trace, &mut BufWriter::new(io::stdout().lock()))
-    } else {
-        io::stdout().lock().write_all(screen::view(&trace).as_bytes())
-    };
-    ignore_closed_pipe(written).map_err(|error| Problem::new(format!("cannot write: {error}")))
-}
-
-/// Whoever reads the output may stop at any time.
-fn ignore_closed_pipe(result: io::Result<()>) -> io::Result<()> {
-    match result {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
+    if events {
+        return list(&trace, &mut BufWriter::new(io::stdout().lock())).map_err(output::problem);
     }
+    output::print(format_args!("{}", screen::view(&trace)))
 }
 
 fn list(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
@@ -61,18 +50,16 @@ fn list(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn export_to(trace: &Trace, format: ExportFormat, path: Option<&Path>) -> Result<(), Problem> {
-    let mut out: Box<dyn Write> = match path {
-        None => Box::new(BufWriter::new(io::stdout().lock())),
-        Some(path) => {
-            let file = File::create(path).map_err(|error| Problem::file("write", path, error))?;
-            Box::new(BufWriter::new(file))
-        }
-    };
-    let written = match format {
+    let export = |mut out: &mut dyn Write| match format {
         ExportFormat::Std => export::std(trace, &mut out),
         ExportFormat::Csv => export::csv(trace, &mut out),
         ExportFormat::Json => export::json(trace, &mut out),
     };
-    ignore_closed_pipe(written.and_then(|()| out.flush()))
-        .map_err(|error| Problem::file("write", path.unwrap_or(Path::new("standard output")), error))
+    match path {
+        Some(path) => file::write(path, export).map_err(|error| Problem::file("write", path, error)),
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            export(&mut out).and_then(|()| out.flush()).map_err(output::problem)
+        }
+    }
 }

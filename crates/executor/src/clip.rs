@@ -5,7 +5,7 @@ use std::fmt;
 
 use thiserror::Error;
 use threadbare_program::Program;
-use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipStep, ClipUntil};
+use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_trace::{
     End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
 };
@@ -16,6 +16,7 @@ pub struct Origin {
     pub target: String,
     pub compiler_arguments: Vec<String>,
     pub arguments: Vec<String>,
+    pub input: Option<ClipInput>,
 }
 
 /// A clip lists at most this many events; what comes after is not compared.
@@ -40,13 +41,14 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         plan.tracked.extents().iter().flat_map(|extent| name(program, &mut sites, extent)).collect();
     let events = events(trace, &mut sites);
     let (finding, message) = match &trace.end {
-        End::Failed { kind, message, .. } => (kind.finding().to_owned(), message.clone()),
+        End::Failed { kind, message, .. } => (kind.finding().to_owned(), without_lines(message)),
         _ => (String::new(), String::new()),
     };
     Clip {
         target: origin.target.clone(),
         compiler_arguments: origin.compiler_arguments.clone(),
         arguments: origin.arguments.clone(),
+        input: origin.input.clone(),
         finding,
         message,
         seed: plan.seed,
@@ -301,6 +303,34 @@ pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergen
     })
 }
 
+/// The run ended in the failure that the clip names.
+pub fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
+    matches!(&trace.end, End::Failed { kind, message, .. }
+        if kind.finding() == clip.finding && without_lines(message) == clip.message)
+}
+
+/// A message without its places, such as ` (account.c:12)`: lines may move.
+fn without_lines(message: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once(" (") {
+        kept += before;
+        let place = after.split_once(')').filter(|(place, _)| is_place(place));
+        rest = match place {
+            Some((_, after)) => after,
+            None => {
+                kept += " (";
+                after
+            }
+        };
+    }
+    kept + rest
+}
+
+fn is_place(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(file, line)| !file.contains('(') && line.parse::<u32>().is_ok())
+}
+
 /// What of a site is the same after lines have moved.
 fn identity(site: &Site) -> (String, String, String, u32) {
     let text = match site.text.as_str() {
@@ -308,4 +338,18 @@ fn identity(site: &Site) -> (String, String, String, u32) {
         text => text.split_whitespace().collect::<Vec<_>>().join(" "),
     };
     (site.function.clone(), site.callee.clone(), text, site.nth)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_taken_out_of_a_message_and_nothing_else() {
+        let message = "freed (twice); allocated by thread 0 in make(int) (a b.c:12), called from main (int)";
+        let kept = "freed (twice); allocated by thread 0 in make(int), called from main (int)";
+        assert_eq!(without_lines(message), kept);
+        assert_eq!(without_lines(kept), kept);
+        assert_eq!(without_lines("f (x) == g (:"), "f (x) == g (:");
+    }
 }

@@ -14,6 +14,7 @@
 mod clip;
 mod ending;
 mod exhaust;
+mod input;
 mod library;
 mod memory;
 mod run;
@@ -22,9 +23,10 @@ mod snapshots;
 mod symbolise;
 mod worker;
 
-pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, resolve};
+pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, is_as_promised, resolve};
 pub use ending::Ended;
 pub use exhaust::{Exhausted, exhaust};
+pub use input::Input;
 pub use library::{InstallError, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;

@@ -4,8 +4,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
+use threadbare_trace::clip::fingerprint;
 
 const LIBRARY: &[u8] = include_bytes!(env!("THREADBARE_RUNTIME"));
 /// What programs linked by `gcc -fsanitize=thread` look for: `libtsan.so.0` up to gcc 10, `.so.2` since.
@@ -22,7 +25,10 @@ pub struct InstallError {
 /// Puts the library into the user's cache, once for each version of it, and returns the directory.
 pub fn install() -> Result<PathBuf, InstallError> {
     let directory = cache().join(format!("{:016x}", fingerprint(LIBRARY)));
-    write_library(&directory).map_err(|source| InstallError { path: directory.clone(), source })?;
+    let new = write_library(&directory);
+    if new.map_err(|source| InstallError { path: directory.clone(), source })? {
+        remove_unused(&directory);
+    }
     Ok(directory)
 }
 
@@ -41,30 +47,59 @@ fn cache() -> PathBuf {
     }
 }
 
-fn write_library(directory: &Path) -> io::Result<()> {
+/// Says whether it was not there before.
+fn write_library(directory: &Path) -> io::Result<bool> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     // SAFETY: asks for a number.
     if fs::metadata(directory)?.uid() != unsafe { libc::getuid() } {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the directory belongs to another user"));
     }
+    let mut written = false;
     for name in NAMES {
         let path = directory.join(name);
         if fs::read(&path).is_ok_and(|there| there == LIBRARY) {
+            // Without the date it is only removed too early, some day.
+            let _ = fs::File::options()
+                .append(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(SystemTime::now()));
             continue;
         }
-        // Written beside and renamed, so that nobody ever loads half of it.
-        let new = directory.join(format!("{name}.{}", std::process::id()));
+        // Written beside and renamed, so that nobody ever loads half of it. Workers of one process start at the
+        // same time.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let new = directory.join(format!("{name}.{}.{count}", std::process::id()));
         let mut file = fs::File::create(&new)?;
         file.write_all(LIBRARY)?;
         file.sync_all()?;
         fs::rename(&new, &path)?;
+        written = true;
     }
-    Ok(())
+    Ok(written)
 }
 
-/// FNV-1a: tells one build of the library from another.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+/// Libraries of other versions that nobody has used for so long are removed.
+const UNUSED: Duration = Duration::from_secs(90 * 24 * 3600);
+
+/// Removes what other versions have left beside `ours`, unless it is still in use: the tool dates its library when
+/// it uses it, and the kernel when a program that was linked to it is run without the tool. (A process that has
+/// the library loaded keeps it, removed or not.) What cannot be removed can stay.
+fn remove_unused(ours: &Path) {
+    let others = ours.parent().and_then(|cache| fs::read_dir(cache).ok()).into_iter().flatten().flatten();
+    for other in others {
+        let name = other.file_name();
+        let is_version = name.len() == 16 && name.to_string_lossy().chars().all(|c| c.is_ascii_hexdigit());
+        let path = other.path();
+        let unused = last_used(&path.join(NAMES[0])).is_some_and(|age| age > UNUSED);
+        if is_version && unused && path != ours && other.file_type().is_ok_and(|kind| kind.is_dir()) {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// How long ago a file was last read or dated.
+fn last_used(path: &Path) -> Option<Duration> {
+    let data = fs::metadata(path).ok()?;
+    data.modified().ok()?.max(data.accessed().ok()?).elapsed().ok()
 }

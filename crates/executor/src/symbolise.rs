@@ -1,6 +1,7 @@
 //! From addresses to names: a run becomes a trace.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
@@ -27,6 +28,8 @@ struct Tables<'p> {
     threads: Vec<ThreadId>,
     objects: Vec<Object>,
     object_of: HashMap<ObjectName, u32>,
+    /// Objects by address, as things are at this point of the run.
+    object_at: BTreeMap<u64, u32>,
     locations: Vec<Location>,
     location_of: HashMap<u64, u32>,
     stacks: Vec<StackNode>,
@@ -51,7 +54,9 @@ pub fn trace(run: &Run<'_>) -> Trace {
     for record in &memory.records()[..prologue] {
         tables.event(record);
     }
-    let events = run.records().iter().filter_map(|record| tables.event(record)).collect();
+    // Of one size from the start: there may be many millions.
+    let mut events = Vec::with_capacity(run.records().len());
+    events.extend(run.records().iter().filter_map(|record| tables.event(record)));
     let pending = memory.pending().iter().filter_map(|record| {
         let kind = EventKind::from_byte(record.kind)?;
         Some(Pending {
@@ -108,6 +113,7 @@ impl<'p> Tables<'p> {
             threads,
             objects: vec![Object::none()],
             object_of: HashMap::from([(ObjectName::None, 0)]),
+            object_at: BTreeMap::new(),
             locations: vec![Location::default()],
             location_of: HashMap::from([(0, 0)]),
             stacks: vec![StackNode::default()],
@@ -147,7 +153,7 @@ impl<'p> Tables<'p> {
         sides.join(", ")
     }
 
-    /// Who did something to a heap block, by the names of the functions on the stack.
+    /// Who did something to a heap block and where, by the names of the functions on the stack.
     fn origin(&mut self, verb: &str, origin: &Origin) -> Option<String> {
         let thread = origin.thread.load(Ordering::Relaxed).checked_sub(1)?;
         let mut calls = vec![self.location(origin.pc.load(Ordering::Relaxed))];
@@ -159,8 +165,12 @@ impl<'p> Tables<'p> {
         let frames = calls.iter().flat_map(|&call| &self.locations[call as usize].frames);
         // What comes from system headers is nothing the user wrote.
         let users = frames.filter(|frame| frame.line != 0 && !frame.file.starts_with("/usr/"));
-        let users = users.map(|frame| frame.function.as_str());
-        let names = users.collect::<Vec<_>>().join(", called from ");
+        let mut names: Vec<String> = users.clone().map(|frame| frame.function.clone()).collect();
+        if let (Some(name), Some(frame)) = (names.first_mut(), users.clone().next()) {
+            let file = Path::new(&frame.file).file_name().unwrap_or_default();
+            *name += &format!(" ({}:{})", file.to_string_lossy(), frame.line);
+        }
+        let names = names.join(", called from ");
         Some(format!("{verb} by thread {} in {names}", self.threads[thread as usize]))
     }
 
@@ -196,21 +206,34 @@ impl<'p> Tables<'p> {
         *ordinal += 1;
         let block = Block { size: record.value, site, thread, ordinal: *ordinal };
         let there = record.object..record.object + block.size.max(1);
-        let stale: Vec<u64> = self.blocks.range(there).map(|(&start, _)| start).collect();
-        for start in stale {
-            self.blocks.remove(&start);
-        }
+        remove_range(&mut self.blocks, there.clone());
+        remove_range(&mut self.object_at, there);
         self.blocks.insert(record.object, block);
     }
 
     fn object(&mut self, kind: EventKind, number: u64) -> u32 {
-        let name = match kind {
-            EventKind::Fork | EventKind::Join | EventKind::Detach | EventKind::Cancel | EventKind::Signal => {
-                ObjectName::Thread(number as u32)
+        use EventKind::{Cancel, Detach, Fork, Join, Signal};
+        match (kind, number) {
+            (Fork | Join | Detach | Cancel | Signal, _) => {
+                self.named(ObjectName::Thread(number as u32), number)
             }
-            _ if number == 0 => ObjectName::None,
-            _ => self.memory(number),
-        };
+            (_, 0) => self.named(ObjectName::None, 0),
+            _ => self.memory_object(number),
+        }
+    }
+
+    /// The object at an address. Looking up its name is costly, and most events are about few objects.
+    fn memory_object(&mut self, address: u64) -> u32 {
+        if let Some(&index) = self.object_at.get(&address) {
+            return index;
+        }
+        let index = self.named(self.memory(address), address);
+        self.object_at.insert(address, index);
+        index
+    }
+
+    /// The object of this name, which lies at `number` if it is memory.
+    fn named(&mut self, name: ObjectName, number: u64) -> u32 {
         if let Some(&index) = self.object_of.get(&name) {
             return index;
         }
@@ -222,7 +245,7 @@ impl<'p> Tables<'p> {
     }
 
     /// The name of the memory at `address`, as things are at this point of the run.
-    fn memory(&mut self, address: u64) -> ObjectName {
+    fn memory(&self, address: u64) -> ObjectName {
         if let Some((&start, block)) = self.blocks.range(..=address).next_back()
             && address - start < block.size.max(1)
         {
@@ -263,5 +286,12 @@ impl<'p> Tables<'p> {
             ObjectName::Thread(index) => format!("thread {}", thread(index)),
             ObjectName::Memory { address } => format!("memory {address:#x}"),
         }
+    }
+}
+
+fn remove_range<T>(map: &mut BTreeMap<u64, T>, range: std::ops::Range<u64>) {
+    let stale: Vec<u64> = map.range(range).map(|(&start, _)| start).collect();
+    for start in stale {
+        map.remove(&start);
     }
 }

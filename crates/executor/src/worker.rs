@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use threadbare_trace::wire::{self, message};
 use threadbare_trace::{FailureKind, Plan};
 
 use crate::ending::{self, Ended};
+use crate::input::Input;
 use crate::library::{self, InstallError};
 use crate::memory::{Memory, anonymous_file};
 use crate::run::Run;
@@ -27,6 +28,7 @@ use crate::snapshots::{Keep, Snapshots};
 pub struct Target {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
+    pub input: Input,
 }
 
 /// What a run may use.
@@ -90,6 +92,8 @@ pub struct Worker {
     output: File,
     /// What the program had printed before its first thread, in bytes: every run has printed that.
     printed: u64,
+    /// Of what the run has printed after that, nothing up to this byte is kept.
+    dropped: u64,
     program: Program,
     target: Target,
     limits: Limits,
@@ -106,6 +110,7 @@ impl Worker {
         check_instrumentation(&Program::open(&target.program)?, &target.program)?;
         let directory = library::install()?;
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
+        check_limits().map_err(spawn_error)?;
         let memory = Memory::create().map_err(spawn_error)?;
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let (socket, theirs) = socket_pair().map_err(spawn_error)?;
@@ -119,6 +124,7 @@ impl Worker {
             memory,
             output,
             printed: 0,
+            dropped: 0,
             program: Program::open(&target.program)?,
             target: target.clone(),
             limits: limits.clone(),
@@ -138,6 +144,11 @@ impl Worker {
 
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Gives back the memory of the last run, for a worker that may have nothing to do for a while.
+    pub fn rest(&mut self) {
+        self.memory.trim();
     }
 
     /// Changes how long a run may take from now on.
@@ -165,7 +176,7 @@ impl Worker {
                     let program = self.target.program.clone();
                     return Err(StartError::TooSlow { program, limit: self.limits.time });
                 }
-                None => {}
+                None => self.trim_output(),
             }
         }
     }
@@ -200,6 +211,7 @@ impl Worker {
         if !self.memory.write_plan(&wire::encode_plan(plan)) {
             return Err(RunError::PlanTooLarge);
         }
+        self.dropped = self.printed;
         let start = Instant::now();
         let mut snapshot = self.snapshots.restore(plan, &mut self.memory, &self.output);
         self.snapshots.ask(plan, snapshot, &self.memory);
@@ -231,6 +243,7 @@ impl Worker {
             let mut bytes = [0; 5];
             match self.receive(&mut bytes) {
                 Some(5) if bytes[0] == message::DONE => {
+                    self.trim_output();
                     let status = i32::from_ne_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
                     let ended = ending::of(&self.memory, status);
                     // A run that came to its own end just before it was stopped is taken at its word.
@@ -251,7 +264,7 @@ impl Worker {
                     stopped = Some(Ended::MemoryLimit);
                     self.signal_run(libc::SIGKILL);
                 }
-                None => {}
+                None => self.trim_output(),
             }
         }
     }
@@ -305,13 +318,30 @@ impl Worker {
         &self.memory
     }
 
+    /// Gives back the memory of what a run printed long ago, when it prints without end.
+    fn trim_output(&mut self) {
+        const KEPT: u64 = 64 << 20;
+        let length = self.output.metadata().map_or(0, |output| output.len());
+        if length < self.dropped + 2 * KEPT {
+            return;
+        }
+        let (from, to) = (self.dropped as i64, (length - KEPT) as i64);
+        const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a plain system call on our own file.
+        if unsafe { libc::fallocate(self.output.as_raw_fd(), HOLE, from, to - from) } == 0 {
+            self.dropped = length - KEPT;
+        }
+    }
+
     /// The end of what the last run printed, at most `most` bytes of it.
     pub fn output(&self, most: u64) -> String {
         let mut file = &self.output;
         let mut bytes = Vec::new();
+        // What was printed before the first thread is still there, but what should follow it is not.
+        let first = if self.dropped > self.printed { self.dropped } else { 0 };
         let read = file
             .seek(SeekFrom::End(0))
-            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most))))
+            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most).max(first))))
             .and_then(|_| file.take(most).read_to_end(&mut bytes));
         match read {
             Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -320,8 +350,21 @@ impl Worker {
     }
 }
 
+impl Worker {
+    /// Ends a run that is under way, and lets the server see to what that has started.
+    fn end_run(&self) {
+        if self.memory.control().run_pid.load(Ordering::Acquire) == 0 {
+            return;
+        }
+        self.signal_run(libc::SIGKILL);
+        let start = Instant::now();
+        while self.receive(&mut [0; 5]).is_none() && start.elapsed() < GRACE {}
+    }
+}
+
 impl Drop for Worker {
     fn drop(&mut self) {
+        self.end_run();
         // SAFETY: a plain system call on the group the server leads.
         unsafe { libc::kill(-(self.server.id() as i32), libc::SIGKILL) };
         // Cannot fail in a way that could be acted on: the process is dead or was reaped before.
@@ -335,6 +378,24 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
         Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
         Instrumentation::Dynamic { .. } => Ok(()),
     }
+}
+
+/// Limits of the user's that are too low would end in errors that say nothing, or by a signal.
+fn check_limits() -> io::Result<()> {
+    let limit = |resource| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a plain call into a place of our own.
+        unsafe { libc::getrlimit(resource, &mut limit) };
+        limit.rlim_cur
+    };
+    if limit(libc::RLIMIT_NOFILE) <= wire::SOCKET_FD as u64 {
+        return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));
+    }
+    if limit(libc::RLIMIT_FSIZE) < wire::FILE_BYTES {
+        let why = "the limit on file sizes is too low, also for files in memory (raise it with ulimit -f unlimited)";
+        return Err(io::Error::other(why));
+    }
+    Ok(())
 }
 
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -372,7 +433,7 @@ fn command(
         // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.
         .env("LD_PRELOAD", before(directory.join("libtsan.so.2").as_os_str(), "LD_PRELOAD"))
         .env(wire::PRELOAD, std::env::var_os("LD_PRELOAD").unwrap_or_default())
-        .stdin(Stdio::null())
+        .stdin(target.input.open()?)
         .stdout(appending()?)
         .stderr(appending()?)
         .process_group(0);

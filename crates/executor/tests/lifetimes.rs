@@ -112,6 +112,7 @@ fn failures_have_a_place() {
         ("aborts", 1, "abort_here"),
         ("asserts", 1, "assert_here"),
         ("null_read", 1, "read_null"),
+        ("null_in_library", 1, "measure_null"),
         ("division", 1, "divide"),
         ("stack_overflow", 1, "endless"),
         ("double_free", 1, "free_twice"),

@@ -76,6 +76,9 @@ fn read_write_and_spin_locks() {
         ("trying", &["0 1 3"]),
         ("timed", &["3 1 1"]),
         ("upgrade", &["deadlock"]),
+        ("nested", &["done"]),
+        ("nested_for_writers", &["deadlock", "done"]),
+        ("impatient", &["busy free", "free free"]),
         ("spinning", &["ab busy", "ab free"]),
     ]);
 }

@@ -125,15 +125,33 @@ fn random_devices_of_cpp_come_from_the_plan() {
 fn runs_do_not_see_each_other() {
     let built = Built::new("outside.c");
     let mut wrong = Vec::new();
-    for scenario in ["process_id", "file_position", "early_output"] {
+    for (scenario, expected) in [
+        ("process_id", None),
+        ("file_position", None),
+        ("early_output", Some("early late")),
+        ("old_pipe", Some("early")),
+        ("old_pair", Some("one")),
+        ("old_event", Some("3")),
+        ("old_epoll", Some("0 0 1 7")),
+    ] {
         let mut subject = built.scenario(scenario);
         let plan = subject.under(Policy::RunToBlock);
         let outputs: BTreeSet<String> = (0..3).map(|_| outcome(&subject.run(&plan))).collect();
-        if outputs.len() > 1 || scenario == "early_output" && !outputs.contains("early late") {
+        if outputs.len() > 1 || expected.is_some_and(|expected| !outputs.contains(expected)) {
             wrong.push(format!("{scenario}: {outputs:?}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_locked_stream_is_waited_for() {
+    Built::new("outside.c").check(&[
+        ("file_locks", &["xxyy", "yyxx"]),
+        ("lock_and_print", &["xxy", "yxx"]),
+        ("lock_and_put", &["xxy", "yxx"]),
+        ("many_arguments", &["1 2 3 4 5 6 7 1.5 2.5 3.5 4.5 5.5 6.5 7.5 8.5 9.5"]),
+    ]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::handlers;
 use crate::layout::{self, STACK_SLOT, STACKS};
 use crate::real::real;
 use crate::system;
@@ -83,14 +84,14 @@ pub fn create(stack: Stack) -> Result<&'static mut Context, c_int> {
         libc::pthread_attr_setstack(&mut attributes, start as *mut c_void, bytes as usize);
         let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        handlers::real_mask(libc::SIG_SETMASK, &all, &mut old);
         let error = real!(pthread_create(
             &raw mut context.handle => *mut libc::pthread_t,
             &raw const attributes => *const libc::pthread_attr_t,
             first_frame => extern "C" fn(*mut c_void) -> *mut c_void,
             (&raw mut *context).cast() => *mut c_void,
         ) -> c_int);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+        handlers::real_mask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
         libc::pthread_attr_destroy(&mut attributes);
         if error != 0 {
             return Err(error);

@@ -5,10 +5,8 @@
 
 use std::ffi::{CString, c_int};
 
-use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
-
 use crate::carrier::Carrier;
-use crate::heap;
+use crate::descriptors;
 
 #[derive(Clone, Copy)]
 struct Position {
@@ -21,18 +19,10 @@ static POSITIONS: Carrier<Vec<Position>> = Carrier::new(Vec::new());
 
 /// Notes where every regular file stands.
 pub fn remember() {
-    // Listing a directory makes libc allocate memory.
-    *POSITIONS.get() = heap::for_runtime(|| {
-        let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-        let descriptors = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
-        descriptors.filter_map(position).collect()
-    });
+    *POSITIONS.get() = descriptors::all().into_iter().filter_map(position).collect();
 }
 
 fn position(descriptor: c_int) -> Option<Position> {
-    if matches!(descriptor, MEMORY_FD | SOCKET_FD) {
-        return None;
-    }
     // SAFETY: plain system calls on a descriptor, and a place for their result.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();

@@ -181,6 +181,12 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static mut Block {
             let message = format!("a block of {} bytes is {verb} again", block.size);
             finish(Ending::DoubleFree, 0, pc, &message)
         }
+        Some(block) if block.live && address > block.start && address < block.start + block.size => {
+            accuse(block);
+            let (offset, whole) = (address - block.start, block.size);
+            let message = format!("what is {verb} lies {offset} bytes into a block of {whole} bytes");
+            finish(Ending::InvalidFree, 0, pc, &message)
+        }
         _ => finish(Ending::InvalidFree, 0, pc, &format!("what is {verb} is not the start of a block")),
     }
 }

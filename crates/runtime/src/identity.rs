@@ -1,4 +1,4 @@
-//! Who the program is: process and thread ids that are the same in every run.
+//! Who the program is: process and thread ids that are the same in every run, and users that it becomes.
 
 use std::ffi::c_int;
 
@@ -33,4 +33,38 @@ extern "C" fn gettid() -> libc::pid_t {
 extern "C" fn kill(process: libc::pid_t, signal: c_int) -> c_int {
     let process = if active() && process == PROCESS { real!(getpid() -> libc::pid_t) } else { process };
     real!(kill(process => libc::pid_t, signal => c_int) -> c_int)
+}
+
+/// The process is to end with its parent, and may look at itself under `/proc`: the kernel takes both back from a
+/// process that becomes another user.
+pub fn stay_bound() {
+    // SAFETY: plain system calls.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+}
+
+macro_rules! becomes_another {
+    ($($name:ident($($arg:ident),+);)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: libc::uid_t),+) -> c_int {
+            let result = real!($name($($arg => libc::uid_t),+) -> c_int);
+            if active() {
+                stay_bound();
+            }
+            result
+        }
+    )+ };
+}
+
+becomes_another! {
+    setuid(user);
+    setgid(group);
+    seteuid(user);
+    setegid(group);
+    setreuid(real, effective);
+    setregid(real, effective);
+    setresuid(real, effective, saved);
+    setresgid(real, effective, saved);
 }

@@ -9,10 +9,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
 
 use crate::cancellation;
 use crate::carrier::Carrier;
+use crate::channels::{self, Kind};
+use crate::descriptors::{bad_descriptor, is_the_tools};
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::users_call;
@@ -40,6 +41,11 @@ pub fn forked() {
 /// There has been input or output that another process could notice, or another thread undo.
 pub fn has_been_outside() -> bool {
     FORKED.load(Ordering::Relaxed) || *USED.get() || !OWN.get().is_empty()
+}
+
+/// The program has made a child process at some time.
+pub fn has_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
 }
 
 /// Any of the descriptors is ready.
@@ -258,20 +264,13 @@ six_arguments! {
     sendto(*const c_void, usize, c_int, *const libc::sockaddr, libc::socklen_t), libc::POLLOUT;
 }
 
-/// The tool's own descriptors are not the program's to close.
-fn is_the_tools(descriptor: c_int) -> bool {
-    active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
-}
-
 extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     if is_the_tools(descriptor) {
-        // SAFETY: errno of the running thread.
-        unsafe { *libc::__errno_location() = libc::EBADF };
-        return -1;
+        return bad_descriptor();
     }
     let modelled = is_modelled(descriptor);
     if active() {
-        OWN.get().retain(|&own| own != descriptor);
+        forget(|own| own == descriptor);
     }
     let result = real!(close(descriptor => c_int) -> c_int);
     if modelled {
@@ -282,41 +281,30 @@ extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     result
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
-    let close = |first: u32, last: u32| match first <= last {
-        true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
-        false => 0,
-    };
-    let (low, high) = (MEMORY_FD as u32, SOCKET_FD as u32);
-    if !active() || last < low || first > high {
-        return close(first, last);
-    }
-    close(first, last.min(low - 1)) | close(first.max(high + 1), last)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn closefrom(first: c_int) {
-    close_range(first.max(0) as u32, u32::MAX, 0);
+/// These descriptors are closed; their numbers may come to mean something else.
+pub fn forget(closed: impl Fn(c_int) -> bool) {
+    OWN.get().retain(|&own| !closed(own));
 }
 
 /// Notes descriptors whose both ends are here.
-fn own(result: c_int, ends: *const c_int) -> c_int {
+fn own(result: c_int, ends: *const c_int, kind: Kind) -> c_int {
     if active() && result == 0 {
         // SAFETY: the kernel just wrote two descriptors there.
-        OWN.get().extend(unsafe { [*ends, *ends.add(1)] });
+        let ends = unsafe { [*ends, *ends.add(1)] };
+        OWN.get().extend(ends);
+        channels::made(kind, &ends);
     }
     result
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pipe(ends: *mut c_int) -> c_int {
-    own(real!(pipe(ends => *mut c_int) -> c_int), ends)
+    own(real!(pipe(ends => *mut c_int) -> c_int), ends, Kind::Pipe)
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
-    own(real!(pipe2(ends => *mut c_int, flags => c_int) -> c_int), ends)
+    own(real!(pipe2(ends => *mut c_int, flags => c_int) -> c_int), ends, Kind::Pipe)
 }
 
 #[unsafe(no_mangle)]
@@ -326,6 +314,7 @@ extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut
             domain => c_int, kind => c_int, protocol => c_int, ends => *mut c_int
         ) -> c_int),
         ends,
+        Kind::Pair { domain, kind, protocol },
     )
 }
 
@@ -334,6 +323,7 @@ extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
     let descriptor = real!(eventfd(value => u32, flags => c_int) -> c_int);
     if active() && descriptor >= 0 {
         OWN.get().push(descriptor);
+        channels::made(Kind::Event { flags }, &[descriptor]);
     }
     descriptor
 }
@@ -519,7 +509,7 @@ impl Scheduler {
             }
         }
         let all_own = entries.iter().all(|entry| OWN.get().contains(&entry.fd));
-        if all_own && !FORKED.load(Ordering::Relaxed) {
+        if all_own && !has_forked() {
             return false;
         }
         system::call(libc::SYS_poll, [entries.as_mut_ptr() as u64, entries.len() as u64, MOMENT, 0, 0, 0]);

@@ -11,8 +11,8 @@
 //! | module | does |
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
-//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `stdio`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
+//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `handlers`, `stdio`, `time` | what the program calls to synchronise |
+//! | `heap`, `memory`, `process`, `descriptors`, `files`, `channels`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
 //! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
@@ -32,12 +32,15 @@ mod calls;
 mod cancellation;
 mod carrier;
 mod chance;
+mod channels;
 mod conditions;
 mod context;
 mod decisions;
+mod descriptors;
 mod entry;
 mod files;
 mod futex;
+mod handlers;
 mod hash;
 mod heap;
 mod hooks;
@@ -116,7 +119,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
         Ok(()) => {
             std::panic::set_hook(Box::new(process::internal_error));
             modules::find();
-            process::catch_signals();
+            handlers::catch();
             ACTIVE.store(true, Ordering::Relaxed);
             return;
         }

@@ -220,9 +220,9 @@ fn lock_shared(address: u64, patience: Patience, pc: u64) -> c_int {
     }
     let timed_out = patience.point(EventKind::ReadLock, pc, address, Wait::ReadLock(address));
     let lock = RwLock::at(address);
-    let (outcome, error) = match (timed_out, lock.writer) {
+    let (outcome, error) = match (timed_out, lock.admits_reader(scheduler::get())) {
         (true, _) => (Outcome::TimedOut, libc::ETIMEDOUT),
-        (false, 0) => {
+        (false, true) => {
             lock.readers += 1;
             scheduler::get().threads[me()].read_locks.push(address);
             (Outcome::Done, 0)
@@ -241,7 +241,11 @@ fn lock_exclusive(address: u64, patience: Patience, pc: u64) -> c_int {
     let timed_out = patience.point(EventKind::Lock, pc, address, Wait::WriteLock(address));
     let lock = RwLock::at(address);
     let (outcome, error) = match (timed_out, lock.writer, lock.readers) {
-        (true, ..) => (Outcome::TimedOut, libc::ETIMEDOUT),
+        (true, ..) => {
+            // Readers may have waited for this one.
+            scheduler::get().released(address);
+            (Outcome::TimedOut, libc::ETIMEDOUT)
+        }
         (false, 0, 0) => {
             lock.writer = me() as u32 + 1;
             (Outcome::Done, 0)

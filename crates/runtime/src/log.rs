@@ -160,15 +160,17 @@ const FEW: u64 = 1024;
 const TOGETHER: u64 = 8192;
 
 /// Maps the pages of the log that come next, in one go: a fault for each of them would cost several times that.
+/// Those before them are let go; they stay in the file, but no longer count as the program's memory.
 fn touch_ahead(index: u64) {
     const MADV_POPULATE_WRITE: u64 = 23;
     const PAGE: u64 = 4096;
-    let start = (WIRE + wire::LOG_OFFSET + index * size_of::<Record>() as u64) & !(PAGE - 1);
+    const BYTES: u64 = TOGETHER * size_of::<Record>() as u64;
+    let log = WIRE + wire::LOG_OFFSET;
+    let start = (log + index * size_of::<Record>() as u64) & !(PAGE - 1);
     // Older kernels do not know this; pages then come one by one.
-    system::call(
-        libc::SYS_madvise,
-        [start, TOGETHER * size_of::<Record>() as u64, MADV_POPULATE_WRITE, 0, 0, 0],
-    );
+    system::call(libc::SYS_madvise, [start, BYTES, MADV_POPULATE_WRITE, 0, 0, 0]);
+    let before = start.saturating_sub(2 * BYTES).max(log);
+    system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]);
     *TOUCHED.get() = index + TOGETHER;
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{Ending, STOP_SIGNAL, StackSpan};
+use threadbare_trace::wire::{Ending, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;
@@ -12,7 +12,7 @@ use crate::hooks::{IGNORE, WATCH};
 use crate::log::Entry;
 use crate::real::real;
 use crate::scheduler::{Operation, finish, point};
-use crate::{ACTIVE, active, log, modules, system, threads};
+use crate::{ACTIVE, active, handlers, identity, log, modules, system, threads};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -92,6 +92,7 @@ intercept! {
 /// The end of the process is an operation like any other: threads nobody joined may go first.
 fn exit_point(code: c_int, pc: u64) {
     if active() {
+        handlers::end_in_handler(code);
         let pc = modules::users_call(pc);
         point(Operation::new(EventKind::Exit, pc, 0));
         Entry::new(EventKind::Exit, pc, 0).value(code as u64).write();
@@ -135,6 +136,7 @@ extern "C" fn abort_(pc: u64) -> ! {
         real!(abort());
         unreachable!("abort returned")
     }
+    handlers::before_abort();
     // From libstdc++ it is the end of `std::terminate`; a program may call it while it handles an exception.
     let terminates = modules::is_system(pc);
     let pc = modules::users_call(pc);
@@ -172,6 +174,7 @@ extern "C" fn assert_fail(
         ));
         unreachable!("__assert_fail returned")
     }
+    handlers::before_abort();
     // SAFETY: the compiler's string.
     let expression = unsafe { CStr::from_ptr(expression) }.to_string_lossy();
     finish(Ending::Assertion, line, pc, &expression)
@@ -190,6 +193,7 @@ extern "C" fn assert_perror_fail(
         ));
         unreachable!("__assert_perror_fail returned")
     }
+    handlers::before_abort();
     // SAFETY: libc's string for an error number.
     let expression = unsafe { CStr::from_ptr(libc::strerror(error)) }.to_string_lossy();
     finish(Ending::Assertion, line, pc, &expression)
@@ -204,7 +208,7 @@ extern "C" fn fork_(_: u64) -> libc::pid_t {
         ACTIVE.store(false, Ordering::Relaxed);
         WATCH.store(IGNORE, Ordering::Relaxed);
         // It must not outlive the run, which may be over already.
-        die_with_parent();
+        identity::stay_bound();
         // SAFETY: a plain system call.
         if unsafe { libc::getppid() } != parent {
             system::exit(1);
@@ -223,76 +227,4 @@ pub fn fork_quietly() -> i64 {
 /// The same; the copy is a child of this process's parent.
 pub fn fork_beside() -> i64 {
     system::call(libc::SYS_clone, [libc::CLONE_PARENT as u64, 0, 0, 0, 0, 0])
-}
-
-/// The kernel ends this process with its parent.
-pub fn die_with_parent() {
-    // SAFETY: a plain system call.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-}
-
-/// Signals that end a program, and the one by which the tool does.
-const FATAL: [c_int; 8] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGSYS,
-    libc::SIGABRT,
-    STOP_SIGNAL,
-];
-
-/// Catches signals that would end the process, on a stack of their own so that an overflow can be told.
-pub fn catch_signals() {
-    const STACK: usize = 64 << 10;
-    let stack = Vec::leak(vec![0u8; STACK]);
-    // SAFETY: the stack is never freed; the handler has the signature that SA_SIGINFO asks for.
-    unsafe {
-        let stack = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: STACK };
-        libc::sigaltstack(&stack, std::ptr::null_mut());
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = fatal as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        for signal in FATAL {
-            libc::sigaction(signal, &action, std::ptr::null_mut());
-        }
-    }
-}
-
-extern "C" fn fatal(signal: c_int, info: *const libc::siginfo_t, context: *const libc::ucontext_t) {
-    if !active() {
-        // A forked child: what it would have died of, it dies of.
-        // SAFETY: restores the default and lets the signal come again.
-        unsafe {
-            libc::signal(signal, libc::SIG_DFL);
-            libc::raise(signal);
-        }
-        return;
-    }
-    // SAFETY: the kernel's description of the signal.
-    let (registers, address) = unsafe { (&(*context).uc_mcontext.gregs, (*info).si_addr() as u64) };
-    let pc = registers[libc::REG_RIP as usize] as u64;
-    let stack_pointer = registers[libc::REG_RSP as usize] as u64;
-    // What the program was about to write may be what it died of.
-    log::forget_write();
-    if signal == STOP_SIGNAL {
-        finish(Ending::TimeLimit, 0, if modules::is_ours(pc) { 0 } else { pc + 1 }, "");
-    }
-    const NEAR: u64 = 1 << 16;
-    let overflow = address.wrapping_sub(stack_pointer) < NEAR || stack_pointer.wrapping_sub(address) < NEAR;
-    // A location is looked up one byte before its address, which for a call is the call itself; a fault is at
-    // the instruction. In a hook that was passed a wild pointer, the top of the stack is its return address.
-    let pc = match modules::is_ours(pc) {
-        false => pc + 1,
-        true if overflow => 0,
-        true => {
-            // SAFETY: the stack pointer of code that was running.
-            let top = unsafe { (stack_pointer as *const u64).read() };
-            if modules::is_ours(top) { 0 } else { top }
-        }
-    };
-    let message = if overflow { "stack overflow".to_owned() } else { format!("address {address:#x}") };
-    let message = if signal == libc::SIGABRT { String::new() } else { message };
-    finish(Ending::Signal, signal as u32, pc, &message)
 }

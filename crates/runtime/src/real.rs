@@ -18,6 +18,19 @@ pub fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
     }
 }
 
+/// A function's name for [`find`].
+macro_rules! name {
+    ($name:ident) => {
+        const {
+            match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => unreachable!(),
+            }
+        }
+    };
+}
+pub(crate) use name;
+
 /// `real!(name(args) -> result)`: calls libc's own function of that name.
 macro_rules! real {
     ($name:ident($($arg:expr => $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
@@ -31,12 +44,7 @@ macro_rules! real {
         static FOUND: AtomicPtr<std::ffi::c_void> = AtomicPtr::new(std::ptr::null_mut());
         let mut found = FOUND.load(Ordering::Relaxed);
         if found.is_null() {
-            const NAME: &std::ffi::CStr =
-                match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => unreachable!(),
-                };
-            found = $crate::real::find(NAME, $version);
+            found = $crate::real::find($crate::real::name!($name), $version);
             FOUND.store(found, Ordering::Relaxed);
         }
         // SAFETY: libc's function of this name has this signature.

@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::wait::{self, Wait};
-use crate::{calls, learn, log, races, signals, snapshots, state, system};
+use crate::{calls, handlers, learn, log, races, signals, snapshots, state, system};
 
 /// A logical thread.
 pub struct Thread {
@@ -45,6 +45,7 @@ pub struct Thread {
     /// Clean-up handlers of C code, innermost last.
     pub cleanups: Vec<*mut crate::threads::CleanupBuffer>,
     pub cancellation: Cancellation,
+    pub handlers: handlers::Signals,
     /// Signals sent to it that it has not had, one bit each.
     pub signals: u64,
     /// It waits at a cancellation point.
@@ -154,6 +155,7 @@ impl Thread {
             destructors: Vec::new(),
             cleanups: Vec::new(),
             cancellation: Cancellation::default(),
+            handlers: handlers::Signals::default(),
             signals: 0,
             cancellable: false,
             last_value: 0,
@@ -360,11 +362,13 @@ impl Scheduler {
     }
 
     fn switch_to(&mut self, next: usize) {
+        handlers::suspend();
         let me = std::mem::replace(&mut self.current, next);
         self.threads[me].calls = calls::exchange(self.threads[next].calls);
         let (save, load) = (self.threads[me].context, self.threads[next].context);
         // SAFETY: `next` is not the running thread, and every thread but that one is suspended.
         unsafe { context::switch(save, load) };
+        handlers::adopt();
     }
 
     /// Nobody can go on.
@@ -421,6 +425,7 @@ pub fn end_thread() -> ! {
 
 /// Runs on the stack of a thread that was picked for the first time.
 pub fn begin_thread() -> &'static mut Thread {
+    handlers::adopt();
     chosen(&Operation::new(EventKind::Begin, 0, 0));
     let sched = get();
     &mut sched.threads[sched.current]

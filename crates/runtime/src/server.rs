@@ -3,12 +3,14 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::Extent;
-use threadbare_trace::wire::{Ending, SOCKET_FD, Snapshot, message, snapshot};
+use threadbare_trace::wire::{Ending, SOCKET_FD, message, snapshot};
 
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::{self, die};
-use crate::{chance, files, heap, learn, log, scheduler, shadow, state, system, threads};
+use crate::{
+    chance, channels, files, heap, identity, learn, log, scheduler, shadow, snapshots, state, system, threads,
+};
 
 /// Contexts made before anything is known of the program.
 const FIRST_CONTEXTS: usize = 4;
@@ -22,6 +24,9 @@ fn serve_plans() {
     threads::ensure_contexts(FIRST_CONTEXTS);
     log::prologue(heap::live_blocks());
     files::remember();
+    channels::remember();
+    let before = children();
+    adopt_orphans();
     send(&[message::READY]);
     loop {
         let request = receive();
@@ -29,27 +34,24 @@ fn serve_plans() {
         log::control().allocated.thread.store(0, Ordering::Relaxed);
         log::control().freed.thread.store(0, Ordering::Relaxed);
         log::control().other.thread.store(0, Ordering::Relaxed);
-        let status = match request {
+        let run = match request {
             Request::Run => {
                 threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);
                 log::restart();
                 match process::fork_quietly() {
                     0 => return start_run(),
                     ..0 => die(&["threadbare: cannot fork\n"]),
-                    child => {
-                        log::control().run_pid.store(child as u32, Ordering::Release);
-                        wait_for_run(None)
-                    }
+                    child => Some(child as libc::pid_t),
                 }
             }
-            Request::Resume(slot) => {
-                let slot = &log::control().snapshots[slot % snapshot::SLOTS];
-                slot.command.store(snapshot::GO_ON, Ordering::Release);
-                let address = (&raw const slot.command) as u64;
-                system::call(libc::SYS_futex, [address, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]);
-                wait_for_run(Some(slot))
-            }
+            Request::Resume(slot) => snapshots::resume(&log::control().snapshots[slot % snapshot::SLOTS]),
         };
+        let status = run.map(|run| {
+            log::control().run_pid.store(run as u32, Ordering::Release);
+            wait_for(run)
+        });
+        end_orphans(&before);
+        snapshots::reap();
         log::control().run_pid.store(0, Ordering::Release);
         match status {
             Some(status) => {
@@ -92,35 +94,50 @@ fn receive() -> Request {
     }
 }
 
-/// Waits for the run under way to end; `None` if it never began, because the snapshot it was to come from has
-/// ended.
-fn wait_for_run(source: Option<&Snapshot>) -> Option<i32> {
+fn wait_for(child: libc::pid_t) -> i32 {
     let mut status = 0;
     loop {
-        let any = -1i64 as u64;
-        let options = libc::__WALL as u64;
-        let ended = system::call(libc::SYS_wait4, [any, (&raw mut status) as u64, options, 0, 0, 0]);
-        if ended < 0 {
-            continue;
+        let arguments = [child as u64, (&raw mut status) as u64, libc::__WALL as u64, 0, 0, 0];
+        if system::call(libc::SYS_wait4, arguments) == i64::from(child) {
+            return status;
         }
-        let is = |snapshot: &&Snapshot| i64::from(snapshot.pid.load(Ordering::Acquire)) == ended;
-        match log::control().snapshots.iter().find(is) {
-            None => return Some(status),
-            Some(snapshot) => {
-                snapshot.pid.store(0, Ordering::Release);
-                if source.is_some_and(|source| std::ptr::eq(source, snapshot)) {
-                    return None;
-                }
-            }
-        }
+    }
+}
+
+/// What the children of a run leave running becomes the server's.
+fn adopt_orphans() {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// The server's child processes.
+fn children() -> Vec<libc::pid_t> {
+    // Most programs never have any, and then this is all it costs.
+    const ANY_AT_ALL: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
+    if system::call(libc::SYS_waitid, [libc::P_ALL.into(), 0, 0, ANY_AT_ALL, 0, 0]) < 0 {
+        return Vec::new();
+    }
+    let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+/// Ends what a run has left running, that is all children but snapshots and those that the program had before any
+/// run.
+fn end_orphans(before: &[libc::pid_t]) {
+    // Those who die leave their own children to the server.
+    let is_orphan = |child: &&libc::pid_t| !before.contains(child) && !snapshots::is_one(**child);
+    while let Some(&orphan) = children().iter().find(is_orphan) {
+        system::call(libc::SYS_kill, [orphan as u64, libc::SIGKILL as u64, 0, 0, 0, 0]);
+        wait_for(orphan);
     }
 }
 
 /// In the new process: takes the plan.
 fn start_run() {
     // The run must not outlive the server, nor the server the tool.
-    process::die_with_parent();
+    identity::stay_bound();
     files::separate();
+    channels::separate();
     let plan = plan::read();
     chance::seed(plan.seed);
     log::record_functions(plan.functions);

@@ -10,6 +10,7 @@ use threadbare_trace::EventKind;
 use crate::active;
 use crate::cancellation;
 use crate::entry::intercept;
+use crate::handlers;
 use crate::log::Entry;
 use crate::modules::users_call;
 use crate::real::real;
@@ -127,13 +128,7 @@ pub fn deliver() {
     if pending == 0 {
         return;
     }
-    // SAFETY: asks for the mask, which the threads of the program share here.
-    let blocked = unsafe {
-        let mut mask: libc::sigset_t = std::mem::zeroed();
-        libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &mut mask);
-        bits(&mask)
-    };
-    let due = pending & !blocked;
+    let due = pending & !handlers::blocked();
     sched.threads[sched.current].signals &= !due;
     for signal in (1..=64).filter(|&signal| due & bit(signal) != 0) {
         call_handler(signal);

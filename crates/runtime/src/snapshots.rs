@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use threadbare_trace::wire::{PendingRecord, Snapshot, snapshot};
 
 use crate::scheduler::Scheduler;
-use crate::{files, io, log, plan, process, state, system};
+use crate::{files, identity, io, log, plan, process, state, system};
 
 /// The tool wants snapshots of this run.
 pub fn are_wanted() -> bool {
@@ -59,7 +59,7 @@ fn describe(slot: &Snapshot, child: u32) {
 
 /// In the copy: waits to be wanted. Returns in a copy of this copy, which is a run.
 fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
-    process::die_with_parent();
+    identity::stay_bound();
     loop {
         wait_while(slot, snapshot::STAY);
         if slot.command.load(Ordering::Acquire) == snapshot::LEAVE {
@@ -69,10 +69,13 @@ fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
         match process::fork_beside() {
             0 => break,
             ..0 => system::exit(1),
-            child => log::control().run_pid.store(child as u32, Ordering::Release),
+            child => {
+                log::control().run_pid.store(child as u32, Ordering::Release);
+                system::futex_wake(&log::control().run_pid);
+            }
         }
     }
-    process::die_with_parent();
+    identity::stay_bound();
     files::separate();
     for (index, record) in pending.iter().enumerate() {
         // SAFETY: the slots of the threads that exist.
@@ -82,10 +85,50 @@ fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
     sched.follower = follower.resume(plan::read());
 }
 
-/// Waits until the tool has put another command there.
+/// Waits until the server or the tool has put another command there.
 fn wait_while(slot: &Snapshot, command: u32) {
     while slot.command.load(Ordering::Acquire) == command {
-        let address = (&raw const slot.command) as u64;
-        system::call(libc::SYS_futex, [address, libc::FUTEX_WAIT as u64, u64::from(command), 0, 0, 0]);
+        system::futex_wait(&slot.command, command, None);
     }
+}
+
+/// In the server: lets a snapshot make a run of itself, which is then a child of the server too; `None` if it has
+/// ended.
+pub fn resume(slot: &Snapshot) -> Option<libc::pid_t> {
+    /// In nanoseconds: how long to wait before looking whether it still is there.
+    const MOMENT: i64 = 50_000_000;
+    let run = &log::control().run_pid;
+    run.store(0, Ordering::Relaxed);
+    slot.command.store(snapshot::GO_ON, Ordering::Release);
+    system::futex_wake(&slot.command);
+    loop {
+        match run.load(Ordering::Acquire) {
+            0 if has_ended(slot) => return None,
+            0 => system::futex_wait(run, 0, Some(MOMENT)),
+            run => return Some(run as libc::pid_t),
+        }
+    }
+}
+
+/// In the server: is this child of its a snapshot?
+pub fn is_one(child: libc::pid_t) -> bool {
+    log::control().snapshots.iter().any(|slot| slot.pid.load(Ordering::Acquire) == child as u32)
+}
+
+/// In the server: frees the slots of snapshots that have ended.
+pub fn reap() {
+    let leaves = |slot: &&Snapshot| slot.command.load(Ordering::Acquire) == snapshot::LEAVE;
+    log::control().snapshots.iter().filter(leaves).for_each(|slot| {
+        has_ended(slot);
+    });
+}
+
+/// In the server: there is no snapshot in the slot any more.
+fn has_ended(slot: &Snapshot) -> bool {
+    let pid = slot.pid.load(Ordering::Acquire);
+    const NOW: u64 = (libc::__WALL | libc::WNOHANG) as u64;
+    if pid != 0 && system::call(libc::SYS_wait4, [u64::from(pid), 0, NOW, 0, 0, 0]) != 0 {
+        slot.pid.store(0, Ordering::Release);
+    }
+    slot.pid.load(Ordering::Acquire) == 0
 }

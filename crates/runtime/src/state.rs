@@ -105,6 +105,13 @@ pub fn settle() {
     }
 }
 
+/// What was being accessed is not to be looked at: it may not be there.
+pub fn forget_accesses() {
+    if let Some(state) = STATE.get().as_mut() {
+        state.under_way.clear();
+    }
+}
+
 impl State {
     fn history(&mut self, index: usize) -> &mut u64 {
         while self.histories.len() <= index {

@@ -1,6 +1,7 @@
 //! System calls of the runtime's own. libc's `syscall` will not do: here that name is the runtime's.
 
 use std::ffi::c_long;
+use std::sync::atomic::AtomicU32;
 
 /// The kernel's answer; errors are negative.
 pub fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
@@ -22,6 +23,20 @@ pub fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
 pub fn exit(code: i32) -> ! {
     call(libc::SYS_exit_group, [code as u64, 0, 0, 0, 0, 0]);
     unreachable!("exit_group returned")
+}
+
+/// Waits as long as a word that processes share has this value, at most so many nanoseconds.
+pub fn futex_wait(word: &AtomicU32, value: u32, most: Option<i64>) {
+    let most = most.map(|most| libc::timespec { tv_sec: 0, tv_nsec: most });
+    let most = most.as_ref().map_or(0, |most| std::ptr::from_ref(most) as u64);
+    let address = std::ptr::from_ref(word) as u64;
+    call(libc::SYS_futex, [address, libc::FUTEX_WAIT as u64, u64::from(value), most, 0, 0]);
+}
+
+/// Wakes whoever waits for the word to change.
+pub fn futex_wake(word: &AtomicU32) {
+    let address = std::ptr::from_ref(word) as u64;
+    call(libc::SYS_futex, [address, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]);
 }
 
 /// Does `work`, after which the program must find errno as it left it.

@@ -14,7 +14,7 @@ use crate::real::real;
 use crate::scheduler::{self, Operation, Thread, finish, point};
 use crate::time::{self, Clock};
 use crate::wait::Wait;
-use crate::{active, calls, cancellation, heap, layout, log, server};
+use crate::{active, calls, cancellation, handlers, heap, layout, log, server};
 
 type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -94,7 +94,12 @@ pub extern "C" fn create(
     let parent = &mut sched.threads[sched.current];
     parent.children += 1;
     let id = parent.id.child(parent.children);
-    let thread = Thread { start: (Some(routine), argument), detached, ..Thread::new(id, context, calls) };
+    let thread = Thread {
+        start: (Some(routine), argument),
+        detached,
+        handlers: handlers::inherited(),
+        ..Thread::new(id, context, calls)
+    };
     let routine = routine as *const () as u64;
     let span = StackSpan { low: stack_low, base: stack_high, high: stack_high, routine };
     // SAFETY: the slot of a thread that is about to exist.
@@ -386,8 +391,13 @@ pub struct CleanupBuffer {
 }
 
 impl CleanupBuffer {
+    /// A jump there restores the signal mask too.
+    pub fn restores_mask(&self) -> bool {
+        self.mask_was_saved != 0
+    }
+
     /// The stack pointer to go back to. glibc hides it with a secret of the process.
-    fn stack_pointer(&self) -> u64 {
+    pub fn stack_pointer(&self) -> u64 {
         const RSP: usize = 6;
         let guard: u64;
         // SAFETY: glibc keeps the pointer guard there in every thread.

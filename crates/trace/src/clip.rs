@@ -9,6 +9,7 @@
 //! target subjects/c/account_ring.c
 //! compiler-argument -DFIXED
 //! argument 2
+//! input 0xaf63bd4c8601b7df input.txt
 //! finding assertion
 //! message assertion failed: `accounts[i].amount == 200`
 //! seed 0
@@ -41,6 +42,7 @@
 //! ```text
 //! head    = "threadbare clip " version
 //! field   = "target " text | "compiler-argument " text | "argument " text
+//!         | "input " number:fingerprint " " text:path
 //!         | "finding " text | "message " text | "seed " number | "max-events " number
 //! site    = index " " word:function " " word:file ":" line ":" column " " word:callee " " nth " | " text
 //! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
@@ -50,7 +52,8 @@
 //! event   = thread " " kind [ " @" index ] [ " " text:object ]
 //! ```
 //!
-//! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once.
+//! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once, and
+//!   `input` at most once: without it, standard input is empty.
 //! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
 //!   `@1` is the site with number 1.
 //! - `until write @1 #2` runs the thread until it is about to do its second write there; `until end #1` until
@@ -90,6 +93,8 @@ pub struct Clip {
     /// Further compiler arguments, when the target is a source file.
     pub compiler_arguments: Vec<String>,
     pub arguments: Vec<String>,
+    /// What stood on standard input; `None` for nothing.
+    pub input: Option<ClipInput>,
     /// The kind of finding, such as `assertion`.
     pub finding: String,
     /// The failure's own words.
@@ -101,6 +106,21 @@ pub struct Clip {
     pub tracked: Vec<ClipExtent>,
     pub steps: Vec<ClipStep>,
     pub events: Vec<ClipEvent>,
+}
+
+/// A file that the program read as its standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClipInput {
+    pub path: String,
+    /// The [`fingerprint`] of what was in it.
+    pub fingerprint: u64,
+}
+
+/// FNV-1a: tells whether bytes are what they were, unless somebody means to deceive.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Memory whose accesses are events, by name.
@@ -166,6 +186,9 @@ impl fmt::Display for Clip {
         }
         for argument in &self.arguments {
             writeln!(f, "argument{}", Text(argument))?;
+        }
+        if let Some(ClipInput { path, fingerprint }) = &self.input {
+            writeln!(f, "input {fingerprint:#x}{}", Text(path))?;
         }
         writeln!(f, "finding{}", Text(&self.finding))?;
         writeln!(f, "message{}", Text(&self.message))?;

@@ -16,6 +16,7 @@ use threadbare_trace::{FailureKind, Plan};
 use crate::arguments::{Budget, HuntOptions};
 use crate::exit;
 use crate::finding::Finding;
+use crate::output::{self, say};
 use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
@@ -31,7 +32,7 @@ pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pro
         ))
         .help("name another with --out"));
     }
-    let ready = target::prepare(&options.program)?;
+    let ready = target::prepare(&options.program, &options.out)?;
     let limits = target::limits(&options.program.limits, cancelled);
     let start = Instant::now();
     let deadline = match options.budget {
@@ -60,7 +61,7 @@ pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pro
     let result = hunt.rounds(start);
     hunt.progress.finish_and_clear();
     result?;
-    hunt.summary.print(options.json);
+    hunt.summary.print(options.json)?;
     if hunt.summary.nothing_ended() {
         return Err(Problem::new("no run came to its end, so nothing is known of the program")
             .help("raise the limit that stopped them, or give the program less to do"));
@@ -84,14 +85,6 @@ struct Hunt<'a> {
     /// Failures already reported.
     known: HashSet<FailureKey>,
     summary: Summary,
-}
-
-/// A thread by the order of creation.
-fn which(thread: u32) -> String {
-    match thread {
-        0 => "the main thread".into(),
-        number => format!("thread number {number} by creation"),
-    }
 }
 
 /// A bar for a person; nothing where the output goes elsewhere.
@@ -165,11 +158,8 @@ impl Hunt<'_> {
             let place = self.worker.program().location(*pc);
             return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
         }
-        if let Ended::TimeLimit { thread, pc } = outcome.ended
-            && pc != 0
-        {
-            let place = self.worker.program().location(pc);
-            self.summary.stuck_at = Some(format!("in {}, at {place}", which(thread)));
+        if let Some(place) = screen::stopped_at(&outcome.ended, self.worker.program()) {
+            self.summary.stuck_at = Some(place);
         }
         for (key, failing) in outcome.failures {
             self.take_failure(&key, &failing, outcome.number)?;
@@ -188,8 +178,7 @@ impl Hunt<'_> {
             Ok(finding) if key.kind == FailureKind::DataRace && !finding.confirmed => Ok(()),
             Ok(finding) => {
                 self.summary.found(method);
-                self.report(&finding);
-                Ok(())
+                self.report(&finding)
             }
             Err(RunError::Cancelled) => Ok(()),
             Err(error) => Err(error.into()),
@@ -214,7 +203,7 @@ impl Hunt<'_> {
         if !confirmed {
             return Ok(finding);
         }
-        if let Err(error) = finding.save(&clip, &self.ready.name(), &self.options.out) {
+        if let Err(error) = finding.save(&clip, self.ready, &self.options.out) {
             self.progress.suspend(|| {
                 Problem::file("write a clip to", &self.options.out, error).print();
             });
@@ -234,20 +223,20 @@ impl Hunt<'_> {
         Ok(if same { Plan { steps: run.steps(), ..short } } else { failing.clone() })
     }
 
-    fn report(&self, finding: &Finding) {
+    fn report(&self, finding: &Finding) -> Result<(), Problem> {
         self.progress.suspend(|| {
             if self.options.json {
-                summary::print_line(finding);
-                return;
+                return output::print_json(finding);
             }
-            println!("{}", screen::view(&finding.trace));
-            println!("found in run {} ({})", finding.run, finding.method);
+            say!("{}", screen::view(&finding.trace))?;
+            say!("found in run {} ({})", finding.run, finding.method)?;
             if !finding.confirmed {
-                println!("it did not happen again when the same schedule was forced, so there is no clip\n");
+                say!("it did not happen again when the same schedule was forced, so there is no clip\n")?;
             }
-            if let Some(clip) = &finding.clip {
-                println!("replay it with: threadbare replay {}\n", clip.display());
+            match &finding.clip {
+                Some(clip) => say!("replay it with: threadbare replay {}\n", clip.display()),
+                None => Ok(()),
             }
-        });
+        })
     }
 }

@@ -124,11 +124,13 @@ fn make(
     let mut failures = run.races(&job.plan);
     failures.retain(|(key, _)| seen.insert(key.clone()));
     failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..job.plan.clone() })));
-    Ok(Outcome {
+    let outcome = Outcome {
         number: job.number,
         ended: run.ended().clone(),
         events: run.events(),
         learnt: run.learnt(),
         failures,
-    })
+    };
+    worker.rest();
+    Ok(outcome)
 }

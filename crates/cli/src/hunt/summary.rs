@@ -7,6 +7,8 @@ use serde::Serialize;
 use threadbare_executor::Ended;
 
 use super::pool::Outcome;
+use crate::output::{self, say};
+use crate::problem::Problem;
 
 /// Counts as the hunt goes. Serialises to the `summary` line of `--json`.
 #[derive(Serialize)]
@@ -85,37 +87,29 @@ impl Summary {
         self.runs > 0 && max_events + time_limit + memory_limit == self.runs
     }
 
-    pub fn print(&mut self, json: bool) {
+    pub fn print(&mut self, json: bool) -> Result<(), Problem> {
         self.seconds = self.start.elapsed().as_secs_f64();
         if json {
-            return print_line(self);
+            return output::print_json(self);
         }
         let found = match self.findings {
             0 => "nothing found".to_owned(),
             1 => "1 finding".to_owned(),
             count => format!("{count} findings"),
         };
-        println!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds);
+        say!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds)?;
         let stopped = |count: u64, limit: &str, flag: &str| match count {
-            0 => {}
-            1 => println!("1 run was stopped at {limit}; raise it with {flag}"),
-            _ => println!("{count} runs were stopped at {limit}; raise it with {flag}"),
+            0 => Ok(()),
+            1 => say!("1 run was stopped at {limit}; raise it with {flag}"),
+            _ => say!("{count} runs were stopped at {limit}; raise it with {flag}"),
         };
         if self.bound_reached {
-            stopped(self.stopped.max_events, "the bound on events", "--max-events");
+            stopped(self.stopped.max_events, "the bound on events", "--max-events")?;
         }
-        stopped(self.stopped.time_limit, "the time limit", "--time-limit");
+        stopped(self.stopped.time_limit, "the time limit", "--time-limit")?;
         if let Some(place) = &self.stuck_at {
-            println!("the last of them was {place}");
+            say!("the last of them was {place}")?;
         }
-        stopped(self.stopped.memory_limit, "the memory limit", "--memory-limit");
-    }
-}
-
-/// One line of `--json` output.
-pub fn print_line(line: &impl Serialize) {
-    // These types hold nothing that JSON cannot say.
-    if let Ok(text) = serde_json::to_string(line) {
-        println!("{text}");
+        stopped(self.stopped.memory_limit, "the memory limit", "--memory-limit")
     }
 }

@@ -1,10 +1,11 @@
 //! Ctrl-C and worse: nothing is left running, nothing found is lost.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{compile, json, path, root, tool};
+use crate::support::{compile, json, path, root, tool, write};
 
 /// Processes that run this program.
 fn running(program: &Path) -> usize {
@@ -72,4 +73,36 @@ fn a_killed_tool_leaves_no_process_and_its_clips() {
         std::fs::read_dir(directory.path().join("out")).expect("clips").next().expect("one").expect("entry");
     let (stdout, stderr, code) = crate::support::run(&mut tool(&["replay", path(&clip.path()), "--json"]));
     assert_eq!(code, 1, "{stdout}{stderr}");
+}
+
+/// A run that became another user is out of reach for most, but not for the end of the tool.
+#[test]
+fn a_killed_tool_leaves_no_run_that_dropped_privileges() {
+    const DROPS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void *drop_and_spin(void *ready) {
+    if (getuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) return 0;
+    fclose(fopen(ready, "w"));
+    for (volatile int i = 0;;) i = 1;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    pthread_create(&thread, 0, drop_and_spin, argv[1]);
+    return pthread_join(thread, 0);
+}
+"#;
+    let directory = tempfile::tempdir().expect("a directory");
+    let everybodys = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(directory.path(), everybodys).expect("the directory is ours");
+    let (program, ready) = (directory.path().join("drops"), directory.path().join("ready"));
+    compile(&write(directory.path(), "drops.c", DROPS), &program, &["-g", "-fsanitize=thread"]);
+    let out = directory.path().join("out");
+    let hunt = ["hunt", path(&program), "--time-limit", "600", "--out", path(&out), "--", path(&ready)];
+    let mut child = tool(&hunt).spawn().expect("the tool starts");
+    wait_until("a run that dropped privileges", || ready.exists());
+    signal(&child, "-KILL");
+    child.wait().expect("the tool ends");
+    wait_until("no process left", || running(&program) == 0);
 }

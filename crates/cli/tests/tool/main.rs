@@ -1,7 +1,12 @@
 //! What a user does: the real binary on real programs.
 
+mod cache;
 mod clips;
+mod damage;
+mod input;
 mod interrupt;
 mod messages;
+mod output;
+mod rough;
 mod subjects;
 mod support;

@@ -1,8 +1,9 @@
 //! What a user is told when something cannot be done.
 
 use std::path::Path;
+use std::process::Command;
 
-use crate::support::{compile, path, run, tool, write};
+use crate::support::{compile, path, root, run, tool, write};
 
 /// Hunts and demands exit code 2 and these words on standard error.
 fn refuses(target: &Path, words: &[&str]) {
@@ -55,6 +56,26 @@ fn a_source_that_does_not_compile_shows_the_compilers_words() {
     let directory = tempfile::tempdir().expect("a directory");
     let source = write(directory.path(), "broken.c", "int main(void) { return x; }\n");
     refuses(&source, &["broken.c does not compile", "undeclared"]);
+}
+
+/// Limits that a shell sets would otherwise end in an error number, or in a signal.
+#[test]
+fn limits_that_are_too_low_are_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = root().join("subjects/c/wronglock.c");
+    for (limit, word) in [("ulimit -n 64", "ulimit -n 256"), ("ulimit -f 100000", "ulimit -f unlimited")] {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{limit}; exec \"$@\"")).arg("sh");
+        shell.arg(env!("CARGO_BIN_EXE_threadbare")).args([
+            "hunt",
+            path(&source),
+            "--out",
+            path(directory.path()),
+        ]);
+        let (stdout, stderr, code) = run(&mut shell);
+        assert_eq!(code, 2, "{limit}: {stdout}{stderr}");
+        assert!(stderr.contains(word), "{limit}: {stderr}");
+    }
 }
 
 #[test]

@@ -45,6 +45,10 @@ static void *call_null(void *nobody) {
     return nobody;
 }
 
+static void *measure_null(void *nobody) {
+    return strlen((char *)null) > 0 ? nobody : NULL;
+}
+
 static void *exit_3(void *nobody) {
     _exit(3);
     return nobody;
@@ -69,6 +73,7 @@ static int division(void) { return in_thread(divide); }
 static int stack_overflow(void) { return in_thread(overflow); }
 static int raised(void) { return in_thread(raise_abort); }
 static int null_call(void) { return in_thread(call_null); }
+static int null_in_library(void) { return in_thread(measure_null); }
 static int exit_now(void) { return in_thread(exit_3); }
 static int double_free(void) { return in_thread(free_twice); }
 
@@ -90,6 +95,7 @@ int main(int argc, char **argv) {
     SCENARIO(stack_overflow);
     SCENARIO(raised);
     SCENARIO(null_call);
+    SCENARIO(null_in_library);
     SCENARIO(exit_now);
     SCENARIO(double_free);
     SCENARIO(code);

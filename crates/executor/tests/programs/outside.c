@@ -2,8 +2,11 @@
 #include "scenario.h"
 #include <fcntl.h>
 #include <poll.h>
+#include <stdint.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -72,6 +75,65 @@ static int pipes(void) {
     return 0;
 }
 
+static void *talk(void *nobody) {
+    char bytes[8] = "";
+    read(ends[0], bytes, sizeof bytes - 1);
+    write(ends[1], "late", 4);
+    printf("%s\n", bytes);
+    return nobody;
+}
+
+/* What lay in a pipe before there were threads is there in every run, and nothing of another run. */
+static int old_pipe(void) {
+    if (pipe(ends) != 0) return 92;
+    write(ends[1], "early", 5);
+    ends[0] = dup(ends[0]);
+    both(talk, nothing);
+    return 0;
+}
+
+static int old_pair(void) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) return 92;
+    write(ends[1], "one", 3);
+    write(ends[1], "two", 3);
+    both(talk, nothing);
+    return 0;
+}
+
+static void *count_event(void *nobody) {
+    uint64_t value = 0, more = 5;
+    read(ends[0], &value, sizeof value);
+    write(ends[0], &more, sizeof more);
+    printf("%d\n", (int)value);
+    return nobody;
+}
+
+static int old_event(void) {
+    ends[0] = eventfd(3, 0);
+    both(count_event, nothing);
+    return 0;
+}
+
+static void *watch(void *nobody) {
+    struct epoll_event event = {0};
+    int count = epoll_wait(file, &event, 1, 0);
+    printf("%d %d ", count, (int)event.data.u32);
+    write(ends[1], "x", 1);
+    count = epoll_wait(file, &event, 1, 0);
+    printf("%d %d\n", count, (int)event.data.u32);
+    epoll_ctl(file, EPOLL_CTL_DEL, ends[0], NULL);
+    return nobody;
+}
+
+static int old_epoll(void) {
+    if (pipe(ends) != 0) return 92;
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = 7};
+    file = epoll_create1(0);
+    epoll_ctl(file, EPOLL_CTL_ADD, ends[0], &event);
+    both(watch, nothing);
+    return 0;
+}
+
 static void *poll_pipe(void *nobody) {
     struct pollfd wait = {.fd = ends[0], .events = POLLIN};
     poll(&wait, 1, -1);
@@ -97,6 +159,38 @@ static int file_locks(void) {
     pthread_t x = start(lock_file, "x"), y = start(lock_file, "y");
     pthread_join(x, NULL);
     pthread_join(y, NULL);
+    return 0;
+}
+
+static void *print_one(void *nobody) {
+    printf("%s", "y");
+    return nobody;
+}
+
+static void *put_one(void *nobody) {
+    fputs("y", stdout);
+    return nobody;
+}
+
+/* Who uses a stream waits for whoever has locked it. */
+static int locked_stream(routine_t uses) {
+    pthread_t x = start(lock_file, "x"), y = start(uses, NULL);
+    pthread_join(x, NULL);
+    pthread_join(y, NULL);
+    return 0;
+}
+
+static int lock_and_print(void) { return locked_stream(print_one); }
+static int lock_and_put(void) { return locked_stream(put_one); }
+
+static void *print_numbers(void *nobody) {
+    printf("%d %d %d %d %d %d %d %g %g %g %g %g %g %g %g %g", 1, 2, 3, 4, 5, 6, 7, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5,
+           7.5, 8.5, 9.5);
+    return nobody;
+}
+
+static int many_arguments(void) {
+    both(print_numbers, nothing);
     return 0;
 }
 
@@ -183,8 +277,15 @@ int main(int argc, char **argv) {
     SCENARIO(file_position);
     SCENARIO(early_output);
     SCENARIO(pipes);
+    SCENARIO(old_pipe);
+    SCENARIO(old_pair);
+    SCENARIO(old_event);
+    SCENARIO(old_epoll);
     SCENARIO(polls);
     SCENARIO(file_locks);
+    SCENARIO(lock_and_print);
+    SCENARIO(lock_and_put);
+    SCENARIO(many_arguments);
     SCENARIO(forks);
     SCENARIO(vforks);
     SCENARIO(shells);

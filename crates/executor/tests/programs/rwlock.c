@@ -89,6 +89,58 @@ static int upgrade(void) {
     return 0;
 }
 
+static pthread_rwlock_t writers_first = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+static void *read_twice(void *which) {
+    pthread_rwlock_rdlock(which);
+    pthread_rwlock_rdlock(which);
+    pthread_rwlock_unlock(which);
+    pthread_rwlock_unlock(which);
+    return NULL;
+}
+
+static void *write_once(void *which) {
+    pthread_rwlock_wrlock(which);
+    pthread_rwlock_unlock(which);
+    return NULL;
+}
+
+static int nested_readers(pthread_rwlock_t *which) {
+    pthread_t reads = start(read_twice, which), writes = start(write_once, which);
+    pthread_join(reads, NULL);
+    pthread_join(writes, NULL);
+    puts("done");
+    return 0;
+}
+
+/* A reader that comes again does not wait for a writer, unless the lock is of the kind where it does. */
+static int nested(void) { return nested_readers(&lock); }
+static int nested_for_writers(void) { return nested_readers(&writers_first); }
+
+static void *read_or_not(void *nobody) {
+    found = pthread_rwlock_tryrdlock(&writers_first);
+    if (found == 0) pthread_rwlock_unlock(&writers_first);
+    return nobody;
+}
+
+static void *write_in_time(void *nobody) {
+    struct timespec soon = in_seconds(CLOCK_REALTIME, 1);
+    if (pthread_rwlock_timedwrlock(&writers_first, &soon) == 0) pthread_rwlock_unlock(&writers_first);
+    return nobody;
+}
+
+/* A writer that waits keeps readers out; once it has given up, they may come. */
+static int impatient(void) {
+    pthread_rwlock_rdlock(&writers_first);
+    pthread_t writes = start(write_in_time, NULL), tries = start(read_or_not, NULL);
+    pthread_join(tries, NULL);
+    pthread_join(writes, NULL);
+    printf("%s ", found == EBUSY ? "busy" : "free");
+    read_or_not(NULL);
+    printf("%s\n", found == EBUSY ? "busy" : "free");
+    return 0;
+}
+
 static void *spin_increment(void *nobody) {
     pthread_spin_lock(&spin);
     int seen = counter;
@@ -119,6 +171,9 @@ int main(int argc, char **argv) {
     SCENARIO(trying);
     SCENARIO(timed);
     SCENARIO(upgrade);
+    SCENARIO(nested);
+    SCENARIO(nested_for_writers);
+    SCENARIO(impatient);
     SCENARIO(spinning);
     return 91;
 }

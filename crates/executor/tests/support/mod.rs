@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use threadbare_executor::{Ended, Limits, Run, Target, Worker, exhaust};
+use threadbare_executor::{Ended, Input, Limits, Run, Target, Worker, exhaust};
 use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Plan, Policy, Tracked};
 
@@ -67,8 +67,11 @@ impl Built {
     }
 
     fn start(&self, name: &str, time: Duration) -> Subject {
-        let target = Target { program: self.program.clone(), arguments: vec![name.into()] };
-        let limits = Limits { time, ..Limits::default() };
+        self.start_with(name, Input::default(), Limits { time, ..Limits::default() })
+    }
+
+    pub fn start_with(&self, name: &str, input: Input, limits: Limits) -> Subject {
+        let target = Target { program: self.program.clone(), arguments: vec![name.into()], input };
         let worker = Worker::start(&target, &limits).unwrap_or_else(|error| panic!("{name}: {error}"));
         Subject { name: name.to_owned(), worker, plan: Plan { max_events: 20_000, ..Plan::default() } }
     }

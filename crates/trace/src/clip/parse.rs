@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::text::{read_text, read_word};
-use super::{Clip, ClipEvent, ClipExtent, ClipStep, ClipUntil, VERSION};
+use super::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil, VERSION};
 use crate::{EventKind, Site, ThreadId};
 
 /// A clip could not be read.
@@ -25,6 +25,17 @@ impl std::error::Error for ClipError {}
 
 /// The sections, in the order in which they come. Until the first of them there are fields.
 const SECTIONS: [&str; 4] = ["[sites]", "[tracked]", "[steps]", "[events]"];
+
+impl Clip {
+    /// Reads the bytes of a file.
+    pub fn read(bytes: &[u8]) -> Result<Clip, ClipError> {
+        let text = str::from_utf8(bytes).map_err(|error| {
+            let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+            ClipError { line, message: "expected text, found bytes that are not UTF-8".to_owned() }
+        })?;
+        text.parse()
+    }
+}
 
 impl FromStr for Clip {
     type Err = ClipError;
@@ -83,6 +94,7 @@ struct Fields {
     target: Option<String>,
     compiler_arguments: Vec<String>,
     arguments: Vec<String>,
+    input: Option<ClipInput>,
     finding: Option<String>,
     message: Option<String>,
     seed: Option<u64>,
@@ -102,6 +114,7 @@ impl Fields {
                 self.arguments.push(read_text(value)?);
                 Ok(())
             }
+            "input" => set(&mut self.input, key, input(value)?),
             "finding" => set(&mut self.finding, key, read_text(value)?),
             "message" => set(&mut self.message, key, read_text(value)?),
             "seed" => set(&mut self.seed, key, number(value, "a seed")?),
@@ -117,6 +130,7 @@ impl Fields {
             target: self.target.ok_or_else(|| missing("target"))?,
             compiler_arguments: self.compiler_arguments,
             arguments: self.arguments,
+            input: self.input,
             finding: self.finding.ok_or_else(|| missing("finding"))?,
             message: self.message.ok_or_else(|| missing("message"))?,
             seed: self.seed.ok_or_else(|| missing("seed"))?,
@@ -127,6 +141,11 @@ impl Fields {
             events: lists.events,
         })
     }
+}
+
+fn input(value: &str) -> Result<ClipInput, String> {
+    let (fingerprint, path) = value.split_once(' ').unwrap_or((value, ""));
+    Ok(ClipInput { path: read_text(path)?, fingerprint: number(fingerprint, "a fingerprint")? })
 }
 
 fn set<T>(field: &mut Option<T>, key: &str, value: T) -> Result<(), String> {

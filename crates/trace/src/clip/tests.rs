@@ -13,6 +13,7 @@ threadbare clip 1
 target subjects/c/account_ring.c
 compiler-argument -DFIXED
 argument 2
+input 0xaf63bd4c8601b7df input.txt
 finding assertion
 message assertion failed: `accounts[i].amount == 200`
 seed 0
@@ -59,6 +60,7 @@ fn example() -> Clip {
         target: "subjects/c/account_ring.c".into(),
         compiler_arguments: vec!["-DFIXED".into()],
         arguments: vec!["2".into()],
+        input: Some(ClipInput { path: "input.txt".into(), fingerprint: fingerprint(b"\0") }),
         finding: "assertion".into(),
         message: "assertion failed: `accounts[i].amount == 200`".into(),
         seed: 0,
@@ -179,9 +181,13 @@ fn errors_say_which_line_and_what_was_expected() {
         error("argument 2", "arguments 2"),
         "line 4: expected a field such as `target` or `seed`, found `arguments`"
     );
-    assert_eq!(error("argument 2", "seed 3"), "line 7: `seed` is there twice");
-    assert_eq!(error("seed 0", "seed x"), "line 7: expected a seed, found `x`");
-    assert_eq!(error("seed 0", "seed -1"), "line 7: expected a seed, found `-1`");
+    assert_eq!(
+        error("input 0xaf63bd4c8601b7df", "input"),
+        "line 5: expected a fingerprint, found `input.txt`"
+    );
+    assert_eq!(error("argument 2", "seed 3"), "line 8: `seed` is there twice");
+    assert_eq!(error("seed 0", "seed x"), "line 8: expected a seed, found `x`");
+    assert_eq!(error("seed 0", "seed -1"), "line 8: expected a seed, found `-1`");
     assert_eq!(
         error("-DFIXED", "-D\\FIXED"),
         "line 3: `\\F` is not an escape; a backslash is written `\\\\`"
@@ -193,34 +199,44 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 27: expected a line that begins with `finding`, found none before the sections"
+        "line 28: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 10: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+        "line 11: expected one of [sites] [tracked] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 24: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 25: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
     );
-    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 12: expected site 1 to come next, found site 2");
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 13: expected site 1 to come next, found site 2");
     assert_eq!(
         error("account_ring.c:60:5", "account_ring.c"),
-        "line 11: expected a place such as `account.c:42:18`, found `account_ring.c`"
+        "line 12: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
-    assert_eq!(error(" | to->", " to->"), "line 12: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @2 8..16"), "line 16: expected one of the 2 sites above, found `@2`");
-    assert_eq!(error("8..16", "16..8"), "line 16: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 17: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 15: expected the end of the line, found `9`");
+    assert_eq!(error(" | to->", " to->"), "line 13: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @2 8..16"), "line 17: expected one of the 2 sites above, found `@2`");
+    assert_eq!(error("8..16", "16..8"), "line 17: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 18: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 16: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 15: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 16: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 21: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 21: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 26: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 25: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 22: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 22: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 27: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 26: expected an event kind, found a second blank");
+}
+
+#[test]
+fn bytes_that_are_not_text_have_a_line_too() {
+    let mut bytes = EXAMPLE.as_bytes().to_vec();
+    assert_eq!(Clip::read(&bytes), Ok(example()));
+    let position = EXAMPLE.find("-DFIXED").expect("the example has it");
+    bytes[position] = 0xff;
+    let error = Clip::read(&bytes).expect_err("the clip is broken");
+    assert_eq!(error.to_string(), "line 3: expected text, found bytes that are not UTF-8");
 }
 
 fn site() -> impl Strategy<Value = Site> {
@@ -279,11 +295,14 @@ fn event() -> impl Strategy<Value = ClipEvent> {
 
 fn clip() -> impl Strategy<Value = Clip> {
     let arguments = (vec(text(), 0..3), vec(text(), 0..3));
+    let input =
+        option::of((text(), any::<u64>()).prop_map(|(path, fingerprint)| ClipInput { path, fingerprint }));
     let lists = (vec(site(), 1..4), vec(extent(), 0..4), vec(step(), 0..4), vec(event(), 0..5));
-    ([text(), text(), text()], arguments, [number(), number()], lists).prop_map(
+    ([text(), text(), text()], arguments, input, [number(), number()], lists).prop_map(
         |(
             [target, finding, message],
             (compiler_arguments, arguments),
+            input,
             [seed, max_events],
             (sites, mut tracked, mut steps, mut events),
         )| {
@@ -303,6 +322,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 target,
                 compiler_arguments,
                 arguments,
+                input,
                 finding,
                 message,
                 seed,

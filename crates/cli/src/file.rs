@@ -1,0 +1,31 @@
+//! Files that are whole or not there.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Writes a file beside and renames it, so that a full disk leaves neither half a file nor the loss of an older
+/// one. What is there and is no regular file, such as `/dev/stdout`, is written to as it is.
+pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+        return fill(&mut File::options().write(true).open(path)?, content);
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let readable = Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new()
+        .permissions(readable)
+        .tempfile_in(directory.unwrap_or(Path::new(".")))
+        // The error of its own would name a file that nobody asked for.
+        .map_err(|error| io::Error::from(error.kind()))?;
+    fill(file.as_file_mut(), content)?;
+    file.persist(&path)?;
+    Ok(())
+}
+
+fn fill(file: &mut File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut buffered = BufWriter::new(file);
+    content(&mut buffered)?;
+    buffered.flush()
+}

@@ -1,0 +1,75 @@
+//! Programs and places that are hard on the tool.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::{compile, json, path, run, tool, write};
+
+/// Fails under some schedules, in another directory than it was started in.
+const MOVES: &str = r#"
+#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+static int counter;
+static void *add(void *unused) {
+    assert(chdir("/") == 0);
+    counter++;
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    assert(chdir("/tmp") == 0);
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    assert(counter == 2);
+    return 0;
+}
+"#;
+
+fn tool_in(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = tool(arguments);
+    command.current_dir(directory);
+    command
+}
+
+/// Every path is the tool's, whatever directory the program goes to: target, output and clip.
+#[test]
+fn relative_paths_survive_a_program_that_changes_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "moves.c", MOVES);
+    compile(&source, &directory.path().join("moves"), &["-g", "-fsanitize=thread"]);
+    for target in ["moves.c", "moves", "./moves"] {
+        let hunt = ["hunt", target, "--json", "--first", "--out", "out"];
+        let (stdout, stderr, code) = run(&mut tool_in(directory.path(), &hunt));
+        assert_eq!(code, 1, "{target}: {stdout}{stderr}");
+        let finding = &json(&stdout)[0];
+        assert_eq!(finding["locations"][0]["function"], "main", "{finding}");
+        let clip = finding["clip"].as_str().expect("a clip");
+        assert!(clip.starts_with("out/"), "{clip}");
+        let (stdout, stderr, code) = run(&mut tool_in(directory.path(), &["replay", clip]));
+        assert_eq!(code, 1, "{target}: {stdout}{stderr}");
+        assert!(stdout.contains("counter++;"), "the source is shown: {stdout}");
+    }
+}
+
+/// A loop that nothing can interrupt costs a second, and is named.
+#[test]
+fn a_run_that_hangs_is_stopped_and_located() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let hangs = MOVES.replace("counter++;", "for (volatile int i = 0;;) i = 1;");
+    let source = write(directory.path(), "hangs.c", &hangs);
+    let limit = ["--time-limit", "1"];
+    let hunt = ["hunt", path(&source), "--budget", "1run", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(tool(&hunt).args(limit));
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    assert!(stdout.contains("1 run was stopped at the time limit"), "{stdout}");
+    assert!(stdout.contains("the last of them was in thread number 1 by creation, at"), "{stdout}");
+    assert!(stdout.contains("hangs.c:8"), "{stdout}");
+    assert!(stderr.contains("no run came to its end"), "{stderr}");
+
+    let trace = directory.path().join("run.tbt");
+    let (stdout, stderr, code) = run(tool(&["record", path(&source), "--out", path(&trace)]).args(limit));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(stdout.contains("stopped at the time limit\nit was in thread number 1"), "{stdout}");
+    assert!(stdout.contains("hangs.c:8"), "{stdout}");
+}

@@ -1,0 +1,60 @@
+//! Programs that handle the signals they would die of: a handler that gets away with it goes on, one that does not
+//! leaves the failure where it was.
+
+mod support;
+
+use support::Built;
+use threadbare_trace::{End, Policy};
+
+#[test]
+fn handlers_run_and_programs_go_on() {
+    Built::new("signal_handlers.c").check(&[
+        ("jumps_out", &["out out"]),
+        ("both_jump_out", &["out out out out"]),
+        ("repairs", &["r"]),
+        ("own_stack", &["survived"]),
+        ("switches", &["4"]),
+        ("aborts", &["survived"]),
+        ("ignores", &["ignored"]),
+    ]);
+}
+
+#[test]
+fn each_thread_has_a_mask_of_its_own() {
+    Built::new("signal_handlers.c").check(&[("masks", &["apart"])]);
+}
+
+/// The finding is the fault and its place, whatever way the handler takes to its end.
+#[test]
+fn what_a_handler_does_not_survive_is_reported_where_it_happened() {
+    let built = Built::new("signal_handlers.c");
+    let mut wrong = Vec::new();
+    for (scenario, expected, message, function) in [
+        ("jumps_out_once", "SIGSEGV", "address 0x0", "fault_twice_unsaved"),
+        ("resets", "SIGSEGV", "address 0x0", "fault_here"),
+        ("ignored_fault", "SIGSEGV", "address 0x0", "fault_here"),
+        ("one_shot", "SIGSEGV", "address 0x0", "fault_here"),
+        ("raises_again", "SIGSEGV", "address 0x0", "fault_here"),
+        ("exits", "SIGSEGV", "address 0x0", "fault_here"),
+        ("crashes_again", "SIGSEGV", "address 0x0", "crash"),
+        ("stack_taken_back", "SIGSEGV", "stack overflow", "endless"),
+        ("blocked", "SIGSEGV", "address 0x0", "fault_here"),
+        ("asserts", "assertion failed", "null != NULL", "assert_here"),
+    ] {
+        let mut subject = built.scenario(scenario);
+        for policy in [Policy::RunToBlock, Policy::Random { seed: 1 }] {
+            let plan = subject.under(policy);
+            let trace = subject.run(&plan).trace();
+            let End::Failed { kind, message: words, thread: 1, location } = &trace.end else {
+                wrong.push(format!("{scenario}: {:?}", trace.end));
+                break;
+            };
+            let place =
+                trace.locations[*location as usize].frames.first().map(|frame| frame.function.as_str());
+            if (kind.to_string().as_str(), words.as_str(), place) != (expected, message, Some(function)) {
+                wrong.push(format!("{scenario}: {kind} {words} {place:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,71 @@
+//! The numbers under which the program has its files. Two of them are the tool's, and not the program's to close or to
+//! take.
+
+use std::ffi::c_int;
+
+use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
+
+use crate::real::real;
+use crate::{active, heap, io};
+
+pub fn is_the_tools(descriptor: c_int) -> bool {
+    active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
+}
+
+/// Refuses a descriptor, as one that there is not.
+pub fn bad_descriptor() -> c_int {
+    // SAFETY: errno of the running thread.
+    unsafe { *libc::__errno_location() = libc::EBADF };
+    -1
+}
+
+/// The program's descriptors.
+pub fn all() -> Vec<c_int> {
+    // Listing a directory makes libc allocate memory.
+    heap::for_runtime(|| {
+        let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter(|&number| !is_the_tools(number)).collect()
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    if is_the_tools(new) {
+        return bad_descriptor();
+    }
+    real!(dup2(old => c_int, new => c_int) -> c_int)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if is_the_tools(new) {
+        return bad_descriptor();
+    }
+    real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    let close = |first: u32, last: u32| match first <= last {
+        true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
+        false => 0,
+    };
+    if !active() {
+        return close(first, last);
+    }
+    const CLOSE_ON_EXEC: c_int = 4;
+    if flags & CLOSE_ON_EXEC == 0 {
+        io::forget(|own| (first..=last).contains(&(own as u32)));
+    }
+    let (low, high) = (MEMORY_FD as u32, SOCKET_FD as u32);
+    if last < low || first > high {
+        return close(first, last);
+    }
+    close(first, last.min(low - 1)) | close(first.max(high + 1), last)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn closefrom(first: c_int) {
+    close_range(first.max(0) as u32, u32::MAX, 0);
+}
