@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
-use threadbare_trace::wire::{Origin, Record, StackSpan};
+use threadbare_trace::wire::{Origin, PROCESS, Record, StackSpan};
 use threadbare_trace::{
     End, Event, EventKind, FailureKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
     StackNode, ThreadId, Trace,
@@ -205,6 +205,7 @@ impl<'p> Tables<'p> {
 
     fn object(&mut self, kind: EventKind, number: u64) -> u32 {
         let name = match kind {
+            EventKind::Signal if number == PROCESS => ObjectName::None,
             EventKind::Fork | EventKind::Join | EventKind::Detach | EventKind::Cancel | EventKind::Signal => {
                 ObjectName::Thread(number as u32)
             }

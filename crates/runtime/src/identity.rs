@@ -1,7 +1,5 @@
 //! Who the program is: process and thread ids that are the same in every run.
 
-use std::ffi::c_int;
-
 use crate::active;
 use crate::real::real;
 use crate::scheduler;
@@ -26,11 +24,4 @@ extern "C" fn getpid() -> libc::pid_t {
 #[unsafe(no_mangle)]
 extern "C" fn gettid() -> libc::pid_t {
     if active() { thread_id() } else { real!(gettid() -> libc::pid_t) }
-}
-
-/// A process that signals itself by its id means this one.
-#[unsafe(no_mangle)]
-extern "C" fn kill(process: libc::pid_t, signal: c_int) -> c_int {
-    let process = if active() && process == PROCESS { real!(getpid() -> libc::pid_t) } else { process };
-    real!(kill(process => libc::pid_t, signal => c_int) -> c_int)
 }
