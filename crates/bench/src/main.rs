@@ -7,6 +7,7 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod real;
 mod subjects;
 
 use std::error::Error;
@@ -39,6 +40,14 @@ enum Command {
         #[arg(long, default_value_t = 100)]
         times: u64,
     },
+    /// Programs from Debian's sources, under many schedules: is every result right?
+    Real {
+        /// Schedules for each program
+        #[arg(long, default_value_t = 500)]
+        schedules: u64,
+        /// This source package only
+        package: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -47,6 +56,7 @@ fn main() -> ExitCode {
         Command::Determinism { plans } => determinism::run(plans),
         Command::Subjects => subjects::run(),
         Command::Clips { times } => clips::run(times),
+        Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,
