@@ -33,7 +33,10 @@ enum Command {
         plans: u64,
     },
     /// `hunt` with default settings on every subject, buggy and fixed
-    Subjects,
+    Subjects {
+        /// These subjects only
+        names: Vec<String>,
+    },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
         /// Replays of each clip
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
     let result: Result<bool, Box<dyn Error>> = match Arguments::parse().command {
         Command::Engine => engine::run(),
         Command::Determinism { plans } => determinism::run(plans),
-        Command::Subjects => subjects::run(),
+        Command::Subjects { names } => subjects::run(&names),
         Command::Clips { times } => clips::run(times),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
     };

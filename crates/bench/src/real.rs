@@ -24,7 +24,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 /// How often a finding is replayed.
 const REPLAYS: u64 = 10;
 /// Threads that a run must have had to count, the main thread included.
-const FEWEST_THREADS: u32 = 4;
+const FEWEST_THREADS: u32 = 3;
 
 /// Runs all programs, or those whose package is `only`.
 pub fn run(schedules: u64, only: Option<&str>) -> Result<bool> {
