@@ -170,7 +170,7 @@ fn letters(length: usize) -> Vec<u8> {
     let mut random: u64 = 1;
     while bytes.len() < length {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (letter, count) = (b'a' + (random >> 40) as u8 % 26, 20 + (random >> 50) as usize % 200);
+        let (letter, count) = (b'a' + (random >> 40) as u8 % 26, 20 + (random >> 50) as usize % 2000);
         bytes.extend(std::iter::repeat_n(letter, count.min(length - bytes.len())));
     }
     bytes

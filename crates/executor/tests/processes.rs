@@ -20,6 +20,12 @@ fn memory_keeps_its_contents() {
     ]);
 }
 
+/// Where glibc has several versions of a function, the program gets the one it was compiled for.
+#[test]
+fn functions_are_of_the_present_version() {
+    Built::new("versions.c").check(&[("conditions", &["0"]), ("paths", &["/"]), ("processors", &["some"])]);
+}
+
 #[test]
 fn lines_are_printed_whole() {
     let built = Built::new("memory.c");

@@ -30,7 +30,7 @@ pub const PROGRAMS: &[Program] = &[
     Program {
         package: "lbzip2",
         // Its copy of gnulib is older than glibc's change of these names; Debian has a patch for that.
-        build: r#"./configure CPPFLAGS="-D_IO_ftrylockfile -D_IO_IN_BACKUP=0x100" && make"#,
+        build: r#"./configure CPPFLAGS="-D_IO_ftrylockfile -D_IO_IN_BACKUP=0x100" && make -j"$(nproc)""#,
         binary: "src/lbzip2",
         input: 350_000,
         compress: &["-z", "-k", "-c", "-q", "-n3", "-1"],
@@ -39,7 +39,7 @@ pub const PROGRAMS: &[Program] = &[
     },
     Program {
         package: "xz-utils",
-        build: "./configure --disable-shared --disable-nls --disable-doc --disable-scripts && make",
+        build: "./configure --disable-shared --disable-nls --disable-doc --disable-scripts && make -j$(nproc)",
         binary: "src/xz/xz",
         input: 20_000,
         compress: &["-z", "-k", "-c", "-q", "-T3", "-0", "--block-size=6000"],
@@ -48,7 +48,7 @@ pub const PROGRAMS: &[Program] = &[
     },
     Program {
         package: "libzstd",
-        build: r#"make -C programs CC="$CC" HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0 zstd"#,
+        build: r#"make -j"$(nproc)" -C programs CC="$CC" HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0 zstd"#,
         binary: "programs/zstd",
         // A job has 512 KiB at least.
         input: 1_200_000,
