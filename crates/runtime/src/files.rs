@@ -18,17 +18,39 @@ struct Position {
 
 static POSITIONS: Carrier<Vec<Position>> = Carrier::new(Vec::new());
 
-/// Notes where every regular file stands.
-pub fn remember() {
+/// The program's descriptors.
+pub fn open_descriptors() -> Vec<c_int> {
     let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let descriptors = listed.filter_map(|entry| entry.file_name().to_str()?.parse::<c_int>().ok());
-    *POSITIONS.get() = descriptors.filter_map(position).collect();
+    descriptors.filter(|descriptor| !matches!(*descriptor, MEMORY_FD | SOCKET_FD)).collect()
+}
+
+/// Lets `made` take the place of each of `descriptors`, with their flags, and closes it. A negative number is a
+/// descriptor that could not be made.
+pub fn put_in_place(made: c_int, descriptors: &[c_int]) {
+    if made < 0 {
+        return;
+    }
+    for &descriptor in descriptors {
+        // SAFETY: plain system calls on descriptors.
+        unsafe {
+            let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
+            let flags = libc::fcntl(descriptor, libc::F_GETFL);
+            libc::dup2(made, descriptor);
+            libc::fcntl(descriptor, libc::F_SETFD, keep);
+            libc::fcntl(descriptor, libc::F_SETFL, flags);
+        }
+    }
+    // SAFETY: our own descriptor, by the system call so that nothing else takes notice.
+    unsafe { libc::syscall(libc::SYS_close, made) };
+}
+
+/// Notes where every regular file stands.
+pub fn remember() {
+    *POSITIONS.get() = open_descriptors().into_iter().filter_map(position).collect();
 }
 
 fn position(descriptor: c_int) -> Option<Position> {
-    if matches!(descriptor, MEMORY_FD | SOCKET_FD) {
-        return None;
-    }
     // SAFETY: plain system calls on a descriptor, and a place for their result.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
@@ -49,16 +71,11 @@ fn position(descriptor: c_int) -> Option<Position> {
 pub fn separate() {
     for &Position { descriptor, flags, offset } in POSITIONS.get().iter() {
         let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
-        // SAFETY: plain system calls; the new descriptor takes the place of the old one.
+        // SAFETY: plain system calls.
         unsafe {
-            let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
             let file = libc::open(path.as_ptr(), flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
-            if file >= 0 {
-                libc::lseek(file, offset, libc::SEEK_SET);
-                libc::dup2(file, descriptor);
-                libc::fcntl(descriptor, libc::F_SETFD, keep);
-                libc::close(file);
-            }
+            libc::lseek(file, offset, libc::SEEK_SET);
+            put_in_place(file, &[descriptor]);
         }
     }
 }

@@ -27,8 +27,20 @@ pub const ANY: u64 = u64::MAX;
 
 /// Descriptors whose other end this process has.
 static OWN: Carrier<Vec<c_int>> = Carrier::new(Vec::new());
+/// Of these, both ends of each socket pair.
+static SOCKETS: Carrier<Vec<[c_int; 2]>> = Carrier::new(Vec::new());
 /// A child process may hold any descriptor's other end.
 static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The socket pairs of which both ends are here.
+pub fn socket_pairs() -> Vec<[c_int; 2]> {
+    SOCKETS.get().clone()
+}
+
+/// Other processes may have what this one has.
+pub fn has_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
 
 /// The program has made a child process.
 pub fn forked() {
@@ -246,6 +258,7 @@ extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     let modelled = is_modelled(descriptor);
     if active() {
         OWN.get().retain(|&own| own != descriptor);
+        SOCKETS.get().retain(|pair| !pair.contains(&descriptor));
     }
     let result = real!(close(descriptor => c_int) -> c_int);
     if modelled {
@@ -295,12 +308,14 @@ extern "C" fn pipe2(ends: *mut c_int, flags: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int {
-    own(
-        real!(socketpair(
-            domain => c_int, kind => c_int, protocol => c_int, ends => *mut c_int
-        ) -> c_int),
-        ends,
-    )
+    let result = real!(socketpair(
+        domain => c_int, kind => c_int, protocol => c_int, ends => *mut c_int
+    ) -> c_int);
+    if active() && result == 0 {
+        // SAFETY: the kernel just wrote two descriptors there.
+        SOCKETS.get().push(unsafe { [*ends, *ends.add(1)] });
+    }
+    own(result, ends)
 }
 
 #[unsafe(no_mangle)]
@@ -493,7 +508,7 @@ impl Scheduler {
             }
         }
         let all_own = entries.iter().all(|entry| OWN.get().contains(&entry.fd));
-        if all_own && !FORKED.load(Ordering::Relaxed) {
+        if all_own && !has_forked() {
             return false;
         }
         system::call(libc::SYS_poll, [entries.as_mut_ptr() as u64, entries.len() as u64, MOMENT, 0, 0, 0]);

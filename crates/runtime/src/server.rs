@@ -8,7 +8,7 @@ use threadbare_trace::wire::{Ending, SOCKET_FD, message};
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::die;
-use crate::{chance, files, heap, learn, log, scheduler, shadow, system, threads};
+use crate::{chance, channels, files, heap, learn, log, scheduler, shadow, system, threads};
 
 /// Contexts made before anything is known of the program.
 const FIRST_CONTEXTS: usize = 4;
@@ -26,6 +26,7 @@ fn serve_plans() {
     threads::ensure_contexts(FIRST_CONTEXTS);
     log::prologue(heap::live_blocks());
     files::remember();
+    channels::remember();
     send(&[message::READY]);
     loop {
         receive();
@@ -94,6 +95,7 @@ fn start_run() {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
     }
     files::separate();
+    channels::separate();
     let plan = plan::read();
     chance::seed(plan.seed);
     log::record_functions(plan.functions);
