@@ -12,9 +12,9 @@ use crate::subjects::{self, Line};
 
 /// The line of `replay --json`.
 #[derive(Deserialize)]
-struct Replay {
-    runs: u64,
-    reproduced: u64,
+pub struct Replay {
+    pub runs: u64,
+    pub reproduced: u64,
 }
 
 pub fn run(times: u64) -> Result<bool, Box<dyn Error>> {
@@ -73,7 +73,7 @@ fn with_lines_above(source: &str, function: &str) -> String {
     text
 }
 
-fn replay(tool: &Path, clip: &Path, times: u64) -> Result<Replay, Box<dyn Error>> {
+pub fn replay(tool: &Path, clip: &Path, times: u64) -> Result<Replay, Box<dyn Error>> {
     let output = Command::new(tool)
         .arg("replay")
         .arg(clip)

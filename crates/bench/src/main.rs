@@ -8,6 +8,7 @@ mod clips;
 mod determinism;
 mod engine;
 mod memory;
+mod real;
 mod snapshots;
 mod states;
 mod subjects;
@@ -45,12 +46,23 @@ enum Command {
         states: u64,
     },
     /// `hunt` with default settings on every subject, buggy and fixed
-    Subjects,
+    Subjects {
+        /// These subjects only
+        names: Vec<String>,
+    },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
         /// Replays of each clip
         #[arg(long, default_value_t = 100)]
         times: u64,
+    },
+    /// Programs from Debian's sources, under many schedules: is every result right?
+    Real {
+        /// Schedules for each program
+        #[arg(long, default_value_t = 500)]
+        schedules: u64,
+        /// This source package only
+        package: Option<String>,
     },
 }
 
@@ -61,8 +73,9 @@ fn main() -> ExitCode {
         Command::Determinism { plans } => determinism::run(plans),
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),
-        Command::Subjects => subjects::run(),
+        Command::Subjects { names } => subjects::run(&names),
         Command::Clips { times } => clips::run(times),
+        Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

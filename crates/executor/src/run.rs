@@ -103,7 +103,12 @@ impl Run<'_> {
 
     /// What the run printed, at most the last `most` bytes.
     pub fn output(&self, most: u64) -> String {
-        self.worker.output(most)
+        String::from_utf8_lossy(&self.worker.output(most)).into_owned()
+    }
+
+    /// All that the run printed, byte for byte.
+    pub fn output_bytes(&self) -> Vec<u8> {
+        self.worker.output(u64::MAX)
     }
 
     /// The ids of the run's threads, by index.

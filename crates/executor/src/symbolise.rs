@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
-use threadbare_trace::wire::{Origin, Record, StackSpan};
+use threadbare_trace::wire::{Origin, PROCESS, Record, StackSpan};
 use threadbare_trace::{
     End, Event, EventKind, FailureKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
     StackNode, ThreadId, Trace,
@@ -214,6 +214,7 @@ impl<'p> Tables<'p> {
     fn object(&mut self, kind: EventKind, number: u64) -> u32 {
         use EventKind::{Cancel, Detach, Fork, Join, Signal};
         match (kind, number) {
+            (Signal, PROCESS) => self.named(ObjectName::None, 0),
             (Fork | Join | Detach | Cancel | Signal, _) => {
                 self.named(ObjectName::Thread(number as u32), number)
             }

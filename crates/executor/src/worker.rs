@@ -202,7 +202,11 @@ impl Worker {
             Ended::Unsupported { message, .. } => message,
             other => format!("{other:?}"),
         };
-        StartError::FailedEarly { program, what, output: self.output(4096) }
+        StartError::FailedEarly {
+            program,
+            what,
+            output: String::from_utf8_lossy(&self.output(4096)).into_owned(),
+        }
     }
 
     /// Runs the program under `plan`.
@@ -334,7 +338,7 @@ impl Worker {
     }
 
     /// The end of what the last run printed, at most `most` bytes of it.
-    pub fn output(&self, most: u64) -> String {
+    pub(crate) fn output(&self, most: u64) -> Vec<u8> {
         let mut file = &self.output;
         let mut bytes = Vec::new();
         // What was printed before the first thread is still there, but what should follow it is not.
@@ -343,10 +347,8 @@ impl Worker {
             .seek(SeekFrom::End(0))
             .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most).max(first))))
             .and_then(|_| file.take(most).read_to_end(&mut bytes));
-        match read {
-            Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(_) => String::new(),
-        }
+        // Half of it would be misleading.
+        if read.is_ok() { bytes } else { Vec::new() }
     }
 }
 

@@ -100,6 +100,15 @@ fn semaphores_barriers_once_and_futexes() {
 }
 
 #[test]
+fn signals_to_threads_and_to_the_process() {
+    Built::new("suspending.c").check(&[
+        ("suspend", &["-1 1 1"]),
+        ("one_gets_it", &["deadlock"]),
+        ("pause_", &["1 1", "deadlock"]),
+    ]);
+}
+
+#[test]
 fn time_is_virtual_and_passes() {
     Built::new("time.c").check(&[("sleeps", &["1234"]), ("c11_clock", &["same"])]);
     Built::new("time.c").sample(&[

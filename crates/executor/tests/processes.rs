@@ -16,6 +16,24 @@ fn memory_keeps_its_contents() {
     built.check(&[("overlapping", &["right"]), ("jumps", &["6"]), ("guarded", &["3"])]);
 }
 
+/// Where glibc has several versions of a function, the program gets the one it was compiled for.
+#[test]
+fn functions_are_of_the_present_version() {
+    Built::new("versions.c").check(&[("conditions", &["0"]), ("paths", &["/"]), ("processors", &["some"])]);
+}
+
+/// What a run leaves in a pipe, an event descriptor or an epoll set that the program made before its first
+/// thread, the next run does not find there.
+#[test]
+fn channels_made_early_are_each_runs_own() {
+    Built::new("channels.c").check(&[
+        ("pipes", &["2 bytes"]),
+        ("sockets", &["1 byte"]),
+        ("events", &["5"]),
+        ("epolls", &["0, 1 ready"]),
+    ]);
+}
+
 #[test]
 fn lines_are_printed_whole() {
     let built = Built::new("memory.c");

@@ -28,13 +28,6 @@ extern "C" fn gettid() -> libc::pid_t {
     if active() { thread_id() } else { real!(gettid() -> libc::pid_t) }
 }
 
-/// A process that signals itself by its id means this one.
-#[unsafe(no_mangle)]
-extern "C" fn kill(process: libc::pid_t, signal: c_int) -> c_int {
-    let process = if active() && process == PROCESS { real!(getpid() -> libc::pid_t) } else { process };
-    real!(kill(process => libc::pid_t, signal => c_int) -> c_int)
-}
-
 /// The process is to end with its parent, and may look at itself under `/proc`: the kernel takes both back from a
 /// process that becomes another user.
 pub fn stay_bound() {

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
 //! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `handlers`, `stdio`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `descriptors`, `files`, `channels`, `identity`, `chance` | what else it calls that must be seen or fixed |
+//! | `heap`, `memory`, `process`, `descriptors`, `files`, `channels`, `identity`, `chance`, `versions` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
 //! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
@@ -69,6 +69,7 @@ mod strings;
 mod system;
 mod threads;
 mod time;
+mod versions;
 mod wait;
 mod waiting;
 

@@ -103,6 +103,8 @@ pub struct Scheduler {
     pub timed: Bits,
     /// Virtual nanoseconds since the program started.
     pub now: u64,
+    /// Signals that the process was sent and no thread has had yet, a bit each.
+    pub signals: u64,
     pub follower: Follower,
     pub wakeups: wait::Wakeups,
 }
@@ -131,6 +133,7 @@ pub fn start() -> bool {
         ready,
         timed: Bits::default(),
         now: 0,
+        signals: 0,
         follower: Follower::default(),
         wakeups: wait::Wakeups::default(),
     });

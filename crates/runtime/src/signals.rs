@@ -1,20 +1,23 @@
 //! Signals that threads send each other and wait for.
 //!
-//! A signal sent with `pthread_kill` is kept for its thread until that waits for it. A thread that does not
-//! wait has it delivered at its next operation, as a call of the handler that the program installed.
+//! A signal sent with `pthread_kill` is kept for its thread until that waits for it, one sent with `kill` until
+//! any thread does. A thread that does not wait has it delivered at its next operation, as a call of the handler
+//! that the program installed.
 
 use std::ffi::{c_int, c_void};
 
 use threadbare_trace::EventKind;
+use threadbare_trace::wire::PROCESS;
 
 use crate::active;
 use crate::cancellation;
 use crate::entry::intercept;
-use crate::handlers;
+use crate::handlers::blocked;
+use crate::identity;
 use crate::log::Entry;
 use crate::modules::users_call;
 use crate::real::real;
-use crate::scheduler::{self, Operation, point};
+use crate::scheduler::{self, Operation, Scheduler, point};
 use crate::threads;
 use crate::time;
 use crate::wait::Wait;
@@ -22,10 +25,13 @@ use crate::wait::Wait;
 type Set = *const libc::sigset_t;
 
 intercept! {
-    pthread_kill/2 => kill;
+    pthread_kill/2 => kill_thread;
+    kill/2 => kill_process;
     sigwait/2 => wait;
     sigwaitinfo/2 => wait_info;
     sigtimedwait/3 => timed_wait;
+    sigsuspend/1 => suspend;
+    pause/0 => pause_;
 }
 
 /// The signals of a set, one bit each.
@@ -38,7 +44,21 @@ fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-extern "C" fn kill(handle: libc::pthread_t, signal: c_int, pc: u64) -> c_int {
+impl Scheduler {
+    /// Signals that thread `index` has been sent, or the process.
+    pub fn signals_for(&self, index: usize) -> u64 {
+        self.threads[index].signals | self.signals
+    }
+
+    /// The running thread has had these; what was sent to it alone counts first.
+    fn take_signals(&mut self, taken: u64) {
+        let own = &mut self.threads[self.current].signals;
+        self.signals &= !(taken & !*own);
+        *own &= !taken;
+    }
+}
+
+extern "C" fn kill_thread(handle: libc::pthread_t, signal: c_int, pc: u64) -> c_int {
     // SAFETY: asks who is running.
     if !active() || signal != 0 && handle == unsafe { libc::pthread_self() } {
         return real!(pthread_kill(handle => libc::pthread_t, signal => c_int) -> c_int);
@@ -58,17 +78,38 @@ extern "C" fn kill(handle: libc::pthread_t, signal: c_int, pc: u64) -> c_int {
     0
 }
 
-/// Waits for one of the signals in `set`; `None` when the time was up.
-fn receive(set: Set, deadline: Option<u64>, pc: u64) -> Option<c_int> {
-    let (wanted, pc) = (bits(set), users_call(pc));
+extern "C" fn kill_process(process: libc::pid_t, signal: c_int, pc: u64) -> c_int {
+    if !active() || process != identity::process_id() {
+        return real!(kill(process => libc::pid_t, signal => c_int) -> c_int);
+    }
+    // What nothing blocks, the running thread can have at once, from the kernel.
+    if !(1..=64).contains(&signal) || blocked() & bit(signal) == 0 {
+        let process = real!(getpid() -> libc::pid_t);
+        return real!(kill(process => libc::pid_t, signal => c_int) -> c_int);
+    }
+    let pc = users_call(pc);
+    point(Operation::new(EventKind::Signal, pc, PROCESS));
+    Entry::new(EventKind::Signal, pc, PROCESS).value(signal as u64).write();
+    let sched = scheduler::get();
+    sched.signals |= bit(signal);
+    for index in 0..sched.threads.len() {
+        if matches!(sched.threads[index].wait, Wait::Signal(_)) {
+            sched.ready.insert(index);
+        }
+    }
+    0
+}
+
+/// Waits for one of the signals in `wanted`; `None` when the time was up.
+fn receive(wanted: u64, deadline: Option<u64>, pc: u64) -> Option<c_int> {
+    let pc = users_call(pc);
     let operation = Operation::new(EventKind::Sleep, pc, 0).waiting(Wait::Signal(wanted)).until(deadline);
     let timed_out = point(operation.cancellable());
     cancellation::act_at(EventKind::Sleep, pc, 0);
     let sched = scheduler::get();
-    let pending = &mut sched.threads[sched.current].signals;
-    let found = *pending & wanted;
+    let found = sched.signals_for(sched.current) & wanted;
     let signal = (!timed_out && found != 0).then(|| found.trailing_zeros() as c_int + 1);
-    *pending &= !signal.map_or(0, bit);
+    sched.take_signals(signal.map_or(0, bit));
     Entry::new(EventKind::Sleep, pc, 0).value(signal.unwrap_or(0) as u64).write();
     signal
 }
@@ -77,7 +118,7 @@ extern "C" fn wait(set: Set, result: *mut c_int, pc: u64) -> c_int {
     if !active() {
         return real!(sigwait(set => Set, result => *mut c_int) -> c_int);
     }
-    let Some(signal) = receive(set, None, pc) else { return libc::EINTR };
+    let Some(signal) = receive(bits(set), None, pc) else { return libc::EINTR };
     // SAFETY: the program's place for the signal.
     unsafe { result.write(signal) };
     0
@@ -87,7 +128,7 @@ extern "C" fn wait_info(set: Set, info: *mut libc::siginfo_t, pc: u64) -> c_int 
     if !active() {
         return real!(sigwaitinfo(set => Set, info => *mut libc::siginfo_t) -> c_int);
     }
-    answer(receive(set, None, pc), info)
+    answer(receive(bits(set), None, pc), info)
 }
 
 extern "C" fn timed_wait(
@@ -101,7 +142,31 @@ extern "C" fn timed_wait(
             set => Set, info => *mut libc::siginfo_t, limit => *const libc::timespec
         ) -> c_int);
     }
-    answer(receive(set, time::after(limit), pc), info)
+    answer(receive(bits(set), time::after(limit), pc), info)
+}
+
+/// Waits until a handler was called for one of the signals in `wanted`.
+fn wait_for_handler(wanted: u64, pc: u64) -> c_int {
+    // A signal that was not blocked before the wait does not end it.
+    deliver();
+    while !receive(wanted, None, pc).is_some_and(call_handler) {}
+    // SAFETY: errno of the running thread.
+    unsafe { *libc::__errno_location() = libc::EINTR };
+    -1
+}
+
+extern "C" fn suspend(mask: Set, pc: u64) -> c_int {
+    if !active() {
+        return real!(sigsuspend(mask => Set) -> c_int);
+    }
+    wait_for_handler(!bits(mask), pc)
+}
+
+extern "C" fn pause_(pc: u64) -> c_int {
+    if !active() {
+        return real!(pause() -> c_int);
+    }
+    wait_for_handler(!blocked(), pc)
 }
 
 fn answer(signal: Option<c_int>, info: *mut libc::siginfo_t) -> c_int {
@@ -124,26 +189,28 @@ fn answer(signal: Option<c_int>, info: *mut libc::siginfo_t) -> c_int {
 /// Comes before every operation: calls handlers of signals that were sent to the running thread.
 pub fn deliver() {
     let sched = scheduler::get();
-    let pending = sched.threads[sched.current].signals;
+    let pending = sched.signals_for(sched.current);
     if pending == 0 {
         return;
     }
-    let due = pending & !handlers::blocked();
-    sched.threads[sched.current].signals &= !due;
+    let due = pending & !blocked();
+    sched.take_signals(due);
     for signal in (1..=64).filter(|&signal| due & bit(signal) != 0) {
         call_handler(signal);
     }
 }
 
-fn call_handler(signal: c_int) {
+/// Does what the program wants done about the signal. `true` when that was a call of a handler.
+fn call_handler(signal: c_int) -> bool {
     // SAFETY: the program's own action for the signal, called as the kernel would call it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         libc::sigaction(signal, std::ptr::null(), &mut action);
         match action.sa_sigaction {
-            libc::SIG_IGN => {}
+            libc::SIG_IGN => return false,
             libc::SIG_DFL => {
                 libc::raise(signal);
+                return false;
             }
             handler if action.sa_flags & libc::SA_SIGINFO != 0 => {
                 let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -158,4 +225,5 @@ fn call_handler(signal: c_int) {
             }
         }
     }
+    true
 }

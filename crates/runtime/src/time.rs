@@ -130,7 +130,6 @@ intercept! {
     usleep/1 => usleep_;
     nanosleep/2 => nanosleep_;
     clock_nanosleep/4 => clock_nanosleep_;
-    pause/0 => pause_;
 }
 
 /// Lets others go first.
@@ -159,17 +158,6 @@ pub extern "C" fn sched_yield_(pc: u64) -> c_int {
     }
     give_way(pc);
     0
-}
-
-/// Waits for a signal; none is modelled, so for ever.
-extern "C" fn pause_(pc: u64) -> c_int {
-    if !active() {
-        return real!(pause() -> c_int);
-    }
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Sleep, pc, 0).waiting(Wait::Sleep).cancellable());
-    cancellation::act_at(EventKind::Sleep, pc, 0);
-    -1
 }
 
 extern "C" fn sleep_(seconds: c_uint, pc: u64) -> c_uint {

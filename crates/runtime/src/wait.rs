@@ -74,7 +74,7 @@ impl Wait {
                     && mutex.is_none_or(|mutex| Mutex::at(mutex).can_lock(me))
             }
             Wait::Sleep => false,
-            Wait::Signal(wanted) => sched.threads[me].signals & wanted != 0,
+            Wait::Signal(wanted) => sched.signals_for(me) & wanted != 0,
             Wait::Ready { entries, count } => io::is_ready(entries, count),
         }
     }

@@ -53,6 +53,9 @@ pub const MAX_THREADS: usize = 60_000;
 /// Asks a run to say where it is and to end (`SIGXCPU`).
 pub const STOP_SIGNAL: i32 = 24;
 
+/// The object of a signal that was sent to the process, and so to no thread in particular.
+pub const PROCESS: u64 = u64::MAX;
+
 /// What the tool and the runtime say to each other through the socket.
 pub mod message {
     /// Runtime to tool: stands before its first thread, ready for plans.

@@ -1,0 +1,8 @@
+/*
+ * Two array lists, each behind its lock, and two threads that add each list to
+ * the other. The bug, opposite orders of two locks, and its fix are described
+ * in exchange_driver.h.
+ */
+#include "array_elements.h"
+
+#include "exchange_driver.h"
