@@ -58,6 +58,11 @@ pub struct ProgramOptions {
     #[command(flatten)]
     pub limits: LimitOptions,
 
+    /// Let this many waits for a condition end in a run though nobody notified them, as POSIX allows
+    #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1, require_equals = true,
+          value_name = "N")]
+    pub spurious_wakeups: u32,
+
     /// Seed of all choices: the same seed makes the same hunt
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,

@@ -23,6 +23,7 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     let mut plan = Plan {
         max_events: options.program.limits.max_events,
         seed: options.program.seed,
+        spurious: options.program.spurious_wakeups,
         functions: options.functions,
         ..Plan::default()
     };

@@ -53,6 +53,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         message,
         seed: plan.seed,
         max_events: plan.max_events,
+        spurious: plan.spurious,
         sites: sites.list,
         tracked,
         steps,
@@ -190,6 +191,7 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
         policy: Policy::RunToBlock,
         tracked,
         max_events: clip.max_events,
+        spurious: clip.spurious,
         seed: clip.seed,
         ..Plan::default()
     })

@@ -53,6 +53,7 @@ pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pro
         progress: progress(options),
         knowledge: Knowledge {
             races: options.races,
+            spurious: options.program.spurious_wakeups,
             ..Knowledge::new(options.program.seed, options.program.limits.max_events)
         },
         known: HashSet::new(),
