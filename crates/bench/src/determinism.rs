@@ -18,7 +18,7 @@ pub fn run(plans: u64) -> Result<bool, Box<dyn Error>> {
         for (version, flags) in [("buggy", &["-O0"][..]), ("fixed", &["-O0", "-DFIXED"][..])] {
             let program = directory.path().join(&subject.name);
             build::compile(&source, &program, &[INSTRUMENTED, flags].concat())?;
-            let target = Target { program, arguments: Vec::new() };
+            let target = Target { program, ..Target::default() };
             // Two workers: the same bytes must come from another process too.
             let mut workers =
                 [Worker::start(&target, &Limits::default())?, Worker::start(&target, &Limits::default())?];

@@ -29,6 +29,9 @@ pub struct Finding {
     /// Executions of the target up to and with the one that showed it.
     pub run: u64,
     pub method: &'static str,
+    /// The test of a cargo project that it was found in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     #[serde(skip)]
     pub trace: Trace,
 }
@@ -70,6 +73,7 @@ impl Finding {
             clip: None,
             run,
             method,
+            test: None,
             trace,
         }
     }

@@ -23,6 +23,11 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// What somebody else has built, and keeps.
+    pub fn built(target: Target, origin: Origin) -> Ready {
+        Ready { target, origin, _directory: None }
+    }
+
     /// The program's name without directories and endings.
     pub fn name(&self) -> String {
         let path = Path::new(&self.origin.target);
@@ -53,7 +58,7 @@ pub fn prepare_origin(origin: Origin) -> Result<Ready, Problem> {
         None => (path, None),
     };
     let arguments = origin.arguments.iter().map(OsString::from).collect();
-    Ok(Ready { target: Target { program, arguments }, origin, _directory: directory })
+    Ok(Ready { target: Target { program, arguments, ..Target::default() }, origin, _directory: directory })
 }
 
 /// Compiles one file as it is written: without optimisation, every access in the source is one in the program.

@@ -22,7 +22,7 @@ mod worker;
 
 pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, resolve};
 pub use ending::Ended;
-pub use library::{InstallError, install};
+pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;
 pub use worker::{Limits, RunError, StartError, Target, Worker};

@@ -22,10 +22,14 @@ use crate::memory::{Memory, anonymous_file};
 use crate::run::Run;
 
 /// What is tested.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Target {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
+    /// Where it runs; where the tool does if there is none.
+    pub directory: Option<PathBuf>,
+    /// Variables on top of those that the tool has.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// What a run may use.
@@ -339,8 +343,12 @@ fn command(
         Path::new(".").join(&target.program)
     };
     let mut command = Command::new(path);
+    if let Some(directory) = &target.directory {
+        command.current_dir(directory);
+    }
     command
         .args(&target.arguments)
+        .envs(target.environment.iter().map(|(name, value)| (name, value)))
         .env(wire::ENVIRONMENT, wire::VERSION.to_string())
         .env("LD_LIBRARY_PATH", before(directory.as_os_str(), "LD_LIBRARY_PATH"))
         // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.

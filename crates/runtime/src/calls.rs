@@ -152,6 +152,13 @@ pub fn publish() {
     log::control().stacks.store(nodes + 1, Ordering::Relaxed);
 }
 
+/// The stack pointer of the innermost instrumented function that the running thread is in.
+pub fn innermost_stack_pointer() -> u64 {
+    let top = *TOP.get();
+    // SAFETY: entries below `top` down to the bottom one are this thread's.
+    if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
+}
+
 /// Up to two return addresses of call stack `node`, innermost first.
 pub fn innermost(node: u32) -> [u64; 2] {
     let mut calls = [0; 2];

@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
 //! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `stdio`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
+//! | `heap`, `memory`, `process`, `panics`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls` | switching between threads; their call stacks |
 //! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
@@ -49,6 +49,7 @@ mod locks;
 mod log;
 mod memory;
 mod modules;
+mod panics;
 mod plan;
 mod process;
 mod races;

@@ -130,6 +130,7 @@ pub enum Ending {
     /// The tool sent [`STOP_SIGNAL`].
     TimeLimit = 14,
     DataRace = 15,
+    Panic = 16,
 }
 
 impl Ending {
@@ -152,6 +153,7 @@ impl Ending {
             Livelock,
             TimeLimit,
             DataRace,
+            Panic,
         ]
         .into_iter()
         .find(|ending| *ending as u32 == number)
