@@ -13,6 +13,7 @@
 
 mod clip;
 mod ending;
+mod exhaust;
 mod library;
 mod memory;
 mod run;
@@ -22,6 +23,7 @@ mod worker;
 
 pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, resolve};
 pub use ending::Ended;
+pub use exhaust::{Exhausted, exhaust};
 pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;

@@ -99,6 +99,11 @@ impl Memory {
         self.region(wire::LEARNT_OFFSET, wire::LEARNT_BYTES, words)
     }
 
+    pub fn decisions(&self) -> wire::Decisions<'_> {
+        let words = self.control().decision_words.load(Ordering::Acquire);
+        wire::Decisions::new(self.region(wire::DECISIONS_OFFSET, wire::DECISIONS_BYTES, words))
+    }
+
     pub fn message(&self) -> String {
         let control = self.control();
         let length = (control.message_bytes.load(Ordering::Acquire) as usize).min(control.message.len());

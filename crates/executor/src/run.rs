@@ -87,6 +87,11 @@ impl Run<'_> {
         wire::decode_extents(self.worker.memory().learnt()).unwrap_or_default()
     }
 
+    /// Every decision that was made, in order, if the plan asked for them.
+    pub fn decisions(&self) -> wire::Decisions<'_> {
+        self.worker.memory().decisions()
+    }
+
     /// What the run printed, at most the last `most` bytes.
     pub fn output(&self, most: u64) -> String {
         self.worker.output(most)

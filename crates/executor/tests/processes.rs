@@ -11,13 +11,9 @@ use threadbare_trace::{EventKind, FailureKind, Plan, Policy};
 
 #[test]
 fn memory_keeps_its_contents() {
-    Built::new("memory.c").check(&[
-        ("blocks", &["intact"]),
-        ("overlapping", &["right"]),
-        ("jumps", &["6"]),
-        ("sorting", &["sorted"]),
-        ("guarded", &["3"]),
-    ]);
+    let built = Built::new("memory.c");
+    built.sample(&[("blocks", &["intact"]), ("sorting", &["sorted"])]);
+    built.check(&[("overlapping", &["right"]), ("jumps", &["6"]), ("guarded", &["3"])]);
 }
 
 #[test]
@@ -296,7 +292,7 @@ fn an_inactive_runtime_is_not_noticed() {
         (&atomics, "width128", "39 15 15 swapped"),
         (&atomics, "called_once_again", "2 1"),
         (&atomics, "futures", "42 1 1"),
-        (&atomics, "barriers", "2"),
+        (&atomics, "barriers", "1"),
     ] {
         let mut command = Command::new(built.program());
         let done =

@@ -39,6 +39,11 @@ impl Bits {
         })
     }
 
+    /// The members as bits.
+    pub fn words(&self) -> &[u64] {
+        &self.0
+    }
+
     /// The first member after `index`, or else the first of all.
     pub fn after(&self, index: usize) -> Option<usize> {
         self.iter().find(|&member| member > index).or_else(|| self.iter().next())

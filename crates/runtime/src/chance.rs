@@ -2,10 +2,10 @@
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 
-use crate::active;
 use crate::carrier::Carrier;
 use crate::hash::Random;
 use crate::real::real;
+use crate::{active, state};
 
 static RANDOM: Carrier<Random> = Carrier::new(Random(0));
 
@@ -14,11 +14,23 @@ pub fn seed(seed: u64) {
     *RANDOM.get() = Random(seed ^ 0x7465_7374_6564);
 }
 
+/// The next number, which the running thread gets to know.
+fn draw() -> u64 {
+    let number = RANDOM.get().next();
+    state::learns(number);
+    number
+}
+
+/// Where in the sequence the program is.
+pub fn position() -> u64 {
+    RANDOM.get().0
+}
+
 /// Fills `len` bytes.
 pub fn fill(buffer: *mut u8, len: usize) {
     for i in 0..len {
         // SAFETY: the program's buffer.
-        unsafe { buffer.add(i).write(RANDOM.get().next() as u8) };
+        unsafe { buffer.add(i).write(draw() as u8) };
     }
 }
 
@@ -45,7 +57,7 @@ extern "C" fn arc4random() -> u32 {
     if !active() {
         return real!(arc4random() -> u32);
     }
-    RANDOM.get().next() as u32
+    draw() as u32
 }
 
 #[unsafe(no_mangle)]
@@ -53,7 +65,9 @@ extern "C" fn arc4random_uniform(bound: u32) -> u32 {
     if !active() {
         return real!(arc4random_uniform(bound => u32) -> u32);
     }
-    RANDOM.get().below(u64::from(bound.max(1))) as u32
+    let drawn = RANDOM.get().below(u64::from(bound.max(1)));
+    state::learns(drawn);
+    drawn as u32
 }
 
 #[unsafe(no_mangle)]
@@ -70,7 +84,7 @@ extern "C" fn _ZNSt13random_device9_M_getvalEv(this: *mut c_void) -> c_uint {
     if !active() {
         return real!(_ZNSt13random_device9_M_getvalEv(this => *mut c_void) -> c_uint);
     }
-    RANDOM.get().next() as c_uint
+    draw() as c_uint
 }
 
 /// A path that names the kernel's random numbers.
@@ -120,6 +134,21 @@ macro_rules! fopen {
     )+ };
 }
 fopen! { fopen fopen64 }
+
+/// libc's own random numbers follow from its seed, whoever draws them; who drew which is worth knowing.
+macro_rules! drawn {
+    ($($name:ident: $number:ty;)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name() -> $number {
+            let number = real!($name() -> $number);
+            if active() {
+                state::learns(number as u64);
+            }
+            number
+        }
+    )+ };
+}
+drawn! { rand: c_int; random: c_long; lrand48: c_long; mrand48: c_long; }
 
 /// For `syscall(SYS_getrandom, …)`.
 pub fn system_call(buffer: u64, len: u64) -> c_long {

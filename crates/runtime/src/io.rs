@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use threadbare_trace::EventKind;
 use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
 
-use crate::active;
 use crate::cancellation;
 use crate::carrier::Carrier;
 use crate::entry::intercept;
@@ -19,8 +18,8 @@ use crate::log::Entry;
 use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, Scheduler, point};
-use crate::system;
 use crate::wait::Wait;
+use crate::{active, state, system};
 
 /// The pretended address of "some descriptor".
 pub const ANY: u64 = u64::MAX;
@@ -185,10 +184,8 @@ macro_rules! when_ready {
 }
 
 when_ready! {
-    read_ => read(buffer: *mut c_void, len: usize) -> isize, libc::POLLIN;
     readv_ => readv(parts: *const libc::iovec, count: c_int) -> isize, libc::POLLIN;
     writev_ => writev(parts: *const libc::iovec, count: c_int) -> isize, libc::POLLOUT;
-    recv_ => recv(buffer: *mut c_void, len: usize, flags: c_int) -> isize, libc::POLLIN;
     recvmsg_ => recvmsg(message: *mut libc::msghdr, flags: c_int) -> isize, libc::POLLIN;
     send_ => send(buffer: *const c_void, len: usize, flags: c_int) -> isize, libc::POLLOUT;
     sendmsg_ => sendmsg(message: *const libc::msghdr, flags: c_int) -> isize, libc::POLLOUT;
@@ -197,6 +194,28 @@ when_ready! {
     eventfd_read_ => eventfd_read(value: *mut u64) -> c_int, libc::POLLIN;
     eventfd_write_ => eventfd_write(value: u64) -> c_int, libc::POLLOUT;
     shutdown_ => shutdown(how: c_int) -> c_int, 0;
+}
+
+extern "C" fn read_(descriptor: c_int, buffer: *mut c_void, len: usize, pc: u64) -> isize {
+    let call = || real!(read(descriptor => c_int, buffer => *mut c_void, len => usize) -> isize);
+    let got = if is_modelled(descriptor) { with(descriptor, libc::POLLIN, pc, call) } else { call() };
+    received(buffer, got)
+}
+
+extern "C" fn recv_(descriptor: c_int, buffer: *mut c_void, len: usize, flags: c_int, pc: u64) -> isize {
+    let call =
+        || real!(recv(descriptor => c_int, buffer => *mut c_void, len => usize, flags => c_int) -> isize);
+    let got = if is_modelled(descriptor) { with(descriptor, libc::POLLIN, pc, call) } else { call() };
+    received(buffer, got)
+}
+
+/// The running thread has these bytes from outside.
+fn received(buffer: *const c_void, got: isize) -> isize {
+    if active() {
+        // SAFETY: the kernel has just written as many there.
+        unsafe { state::learns_bytes(buffer as u64, u64::try_from(got).unwrap_or(0)) };
+    }
+    got
 }
 
 extern "C" fn read_checked(descriptor: c_int, buffer: *mut c_void, len: usize, _: usize, pc: u64) -> isize {

@@ -7,7 +7,7 @@ use threadbare_trace::{EventKind, MemoryOrder, Outcome};
 
 use crate::carrier::Carrier;
 use crate::layout::WIRE;
-use crate::{calls, scheduler, system};
+use crate::{calls, scheduler, state, system};
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
@@ -122,6 +122,7 @@ impl Entry {
             return;
         }
         sched.threads[sched.current].last_value = self.value;
+        state::event(sched.current, &self);
         // An operation was announced with its stack, where the thread still is.
         let stack = if self.kind.is_silent() {
             calls::current()

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use crate::entry::intercept;
 use crate::hooks::{self, IGNORE, WATCH};
 use crate::real::real;
-use crate::{log, modules};
+use crate::{log, modules, state};
 
 intercept! {
     memcpy/3 => copy;
@@ -90,17 +90,22 @@ extern "C" fn set(to: *mut u8, byte: c_int, len: usize, pc: u64) -> *mut u8 {
     to
 }
 
-/// Before memory goes away, the value of a write to it has to be read.
+/// Before memory goes away, what was written to it has to be read.
+fn look_before_it_goes() {
+    log::close_write();
+    state::settle();
+}
+
 extern "C" fn unmap(address: *mut c_void, len: usize, _: u64) -> c_int {
     if crate::active() {
-        log::close_write();
+        look_before_it_goes();
     }
     real!(munmap(address => *mut c_void, len => usize) -> c_int)
 }
 
 extern "C" fn protect(address: *mut c_void, len: usize, access: c_int, _: u64) -> c_int {
     if crate::active() {
-        log::close_write();
+        look_before_it_goes();
     }
     real!(mprotect(address => *mut c_void, len => usize, access => c_int) -> c_int)
 }
@@ -114,7 +119,7 @@ extern "C" fn remap(
     _: u64,
 ) -> *mut c_void {
     if crate::active() {
-        log::close_write();
+        look_before_it_goes();
     }
     real!(mremap(
         old => *mut c_void, len => usize, new_len => usize, flags => c_int, new => *mut c_void
@@ -123,14 +128,14 @@ extern "C" fn remap(
 
 extern "C" fn detach(address: *const c_void, _: u64) -> c_int {
     if crate::active() {
-        log::close_write();
+        look_before_it_goes();
     }
     real!(shmdt(address => *const c_void) -> c_int)
 }
 
 extern "C" fn unload(library: *mut c_void, _: u64) -> c_int {
     if crate::active() {
-        log::close_write();
+        look_before_it_goes();
     }
     real!(dlclose(library => *mut c_void) -> c_int)
 }

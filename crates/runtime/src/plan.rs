@@ -16,6 +16,9 @@ use crate::wait::Wait;
 #[derive(Default)]
 pub struct Follower {
     plan: Plan,
+    /// Which of the plan's turns are being taken, and how many of those have been.
+    turns: usize,
+    taken: u32,
     /// The step being taken.
     step: usize,
     /// That step's thread, once it exists.
@@ -23,6 +26,8 @@ pub struct Follower {
     /// How often each thread did each kind of operation at each address; kept while there are steps.
     done: HashMap<(usize, u8, u64), u32, Hasher>,
     random: Random,
+    /// Spurious wake-ups so far.
+    spurious: u32,
     /// Operations done so far.
     operations: u64,
     /// The next of the plan's change points.
@@ -42,6 +47,8 @@ pub struct Follower {
 const STREAK: u64 = 1000;
 /// A timed wait of a random schedule times out, though others could run, once in so many choices.
 const EARLY_TIMEOUT: u64 = 8;
+/// Where spurious wake-ups are wanted, one is tried once in so many choices.
+const SPURIOUS: u64 = 4;
 /// After so many operations without, somebody's sleep or timed wait is over though others can run: they may be
 /// waiting for it by looking again and again.
 const SLEEP: u64 = 2000;
@@ -90,6 +97,15 @@ impl Follower {
         self.operations > self.plan.max_events / 2
     }
 
+    /// Spurious wake-ups that there may still be.
+    pub fn spurious_left(&self) -> u64 {
+        u64::from(self.plan.spurious - self.spurious)
+    }
+
+    pub fn wakes_spuriously(&mut self) {
+        self.spurious += 1;
+    }
+
     fn diverged(&self, reason: &str) -> ! {
         finish(Ending::Diverged, self.step as u32, 0, reason)
     }
@@ -116,8 +132,26 @@ impl Follower {
 }
 
 impl Scheduler {
-    /// The thread that the plan's next step names, passing over steps that are done.
+    /// The thread that the plan's next turn or step names.
     pub fn pick_forced(&mut self) -> Option<usize> {
+        self.pick_by_turn().or_else(|| self.pick_by_step())
+    }
+
+    fn pick_by_turn(&mut self) -> Option<usize> {
+        let follower = &mut self.follower;
+        while follower.plan.turns.get(follower.turns)?.count == follower.taken {
+            (follower.turns, follower.taken) = (follower.turns + 1, 0);
+        }
+        follower.taken += 1;
+        let index = follower.plan.turns[follower.turns].thread as usize;
+        if index >= self.threads.len() || !self.can_be_made_to_run(index) {
+            self.follower.diverged("the thread whose turn it is cannot run");
+        }
+        Some(index)
+    }
+
+    /// The thread that the plan's next step names, passing over steps that are done.
+    fn pick_by_step(&mut self) -> Option<usize> {
         loop {
             let step = self.follower.plan.steps.get(self.follower.step)?;
             if self.follower.step_thread.is_none() {
@@ -131,7 +165,7 @@ impl Scheduler {
                 self.next_step();
             } else if self.threads[index].done {
                 self.cannot_step("the thread ended");
-            } else if self.can_run(index) || self.expire(index) {
+            } else if self.can_be_made_to_run(index) {
                 return Some(index);
             } else {
                 self.cannot_step("the thread cannot run");
@@ -207,6 +241,12 @@ impl Scheduler {
                 if self.can_run(index) || self.expire(index) {
                     return Some(index);
                 }
+            }
+        }
+        if self.follower.spurious_left() > 0 && self.follower.random.below(SPURIOUS) == 0 {
+            let index = self.follower.random.below(self.threads.len() as u64) as usize;
+            if !self.can_run(index) && self.wake_spuriously(index) {
+                return Some(index);
             }
         }
         let nth = self.follower.random.below(self.ready.len());

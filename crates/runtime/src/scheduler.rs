@@ -21,7 +21,7 @@ use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::wait::{self, Wait};
-use crate::{calls, learn, log, races, signals, system};
+use crate::{calls, learn, log, races, signals, state, system};
 
 /// A logical thread.
 pub struct Thread {
@@ -35,6 +35,8 @@ pub struct Thread {
     /// When a timed wait or a sleep is over, in virtual time.
     pub deadline: Option<u64>,
     pub timed_out: bool,
+    /// Its wait is over for no reason.
+    pub woken: bool,
     pub done: bool,
     pub start: (Option<extern "C" fn(*mut c_void) -> *mut c_void>, *mut c_void),
     pub result: *mut c_void,
@@ -144,6 +146,7 @@ impl Thread {
             wait: Wait::Nothing,
             deadline: None,
             timed_out: false,
+            woken: false,
             done: false,
             start: (None, std::ptr::null_mut()),
             result: std::ptr::null_mut(),
@@ -186,26 +189,28 @@ pub fn point(operation: Operation) -> bool {
     if next != me {
         sched.switch_to(next);
     }
-    chosen(operation.deadline.is_some())
+    chosen(&operation)
 }
 
 /// A second operation that happens together with the one before it: there is no choice between the two.
 pub fn go_on(operation: &Operation) {
     announce(get().current, operation);
-    chosen(false);
+    chosen(operation);
 }
 
 /// The running thread was picked: its operation happens now.
-fn chosen(timed: bool) -> bool {
+fn chosen(operation: &Operation) -> bool {
     let sched = get();
     let me = sched.current;
+    state::operates(me, operation);
     // SAFETY: the slot of a thread that exists.
     let pending = unsafe { &mut *log::pending(me) };
     sched.follower.executed(me, pending);
     pending.kind = 0;
     let thread = &mut sched.threads[me];
     thread.wait = Wait::Nothing;
-    if timed {
+    thread.woken = false;
+    if operation.deadline.is_some() {
         sched.timed.remove(me);
         thread.deadline = None;
     }
@@ -239,24 +244,29 @@ impl Scheduler {
             self.stuck();
         }
         self.follower.check_bound();
+        let choice = self.look_at_choice();
+        let next = self.pick();
+        if let Some(choice) = choice {
+            choice.made(next);
+        }
+        self.follower.picked(self.current, next);
+        next
+    }
+
+    fn pick(&mut self) -> usize {
         loop {
             let Some(next) = self.pick_forced().or_else(|| self.pick_by_policy()) else {
                 match self.pick_by_time() {
-                    Some(next) => return self.picked(next),
+                    Some(next) => return next,
                     None if self.wait_outside() => continue,
                     None => self.stuck(),
                 }
             };
             if self.can_run(next) {
-                return self.picked(next);
+                return next;
             }
             self.ready.remove(next);
         }
-    }
-
-    fn picked(&mut self, next: usize) -> usize {
-        self.follower.picked(self.current, next);
-        next
     }
 
     /// Nobody can run as things are: somebody for whom there is something outside, or whose time is up first.
@@ -269,20 +279,47 @@ impl Scheduler {
     pub fn can_run(&self, index: usize) -> bool {
         let thread = &self.threads[index];
         let cancelled = thread.cancellable && thread.cancellation.is_due() && thread.wait.may_end(index);
-        !thread.done && (thread.timed_out || cancelled || thread.wait.is_over(self, index))
+        !thread.done && (thread.timed_out || thread.woken || cancelled || thread.wait.is_over(self, index))
     }
 
-    /// Lets the timed wait of `index` time out, if the thread could then go on at once.
+    /// A timed wait that could time out, and the thread then go on at once.
+    pub fn may_expire(&self, index: usize) -> bool {
+        self.threads[index].deadline.is_some() && self.threads[index].wait.may_end(index)
+    }
+
+    /// Lets the timed wait of `index` time out, if it may.
     pub fn expire(&mut self, index: usize) -> bool {
-        let thread = &self.threads[index];
-        let Some(deadline) = thread.deadline else { return false };
-        if !thread.wait.may_end(index) {
+        let Some(deadline) = self.threads[index].deadline.filter(|_| self.may_expire(index)) else {
             return false;
-        }
+        };
         self.now = self.now.max(deadline);
         self.threads[index].timed_out = true;
         self.ready.insert(index);
         true
+    }
+
+    /// A wait for a wake-up that the plan lets end without one.
+    pub fn may_wake_spuriously(&self, index: usize) -> bool {
+        let thread = &self.threads[index];
+        self.follower.spurious_left() > 0
+            && matches!(thread.wait, Wait::Wakeup { .. })
+            && thread.wait.may_end(index)
+    }
+
+    /// Ends the wait of `index` though nobody notified it, if it may.
+    pub fn wake_spuriously(&mut self, index: usize) -> bool {
+        let may = self.may_wake_spuriously(index);
+        if may {
+            self.follower.wakes_spuriously();
+            self.threads[index].woken = true;
+            self.ready.insert(index);
+        }
+        may
+    }
+
+    /// Thread `index` can go on, or its wait was made to end.
+    pub fn can_be_made_to_run(&mut self, index: usize) -> bool {
+        self.can_run(index) || self.expire(index) || self.wake_spuriously(index)
     }
 
     /// Lets the wait that is over first time out.
@@ -382,7 +419,7 @@ pub fn end_thread() -> ! {
 
 /// Runs on the stack of a thread that was picked for the first time.
 pub fn begin_thread() -> &'static mut Thread {
-    chosen(false);
+    chosen(&Operation::new(EventKind::Begin, 0, 0));
     let sched = get();
     &mut sched.threads[sched.current]
 }

@@ -8,7 +8,7 @@ use threadbare_trace::wire::{Ending, SOCKET_FD, message};
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::die;
-use crate::{chance, files, heap, learn, log, scheduler, shadow, system, threads};
+use crate::{chance, files, heap, learn, log, scheduler, shadow, state, system, threads};
 
 /// Contexts made before anything is known of the program.
 const FIRST_CONTEXTS: usize = 4;
@@ -32,6 +32,7 @@ fn serve_plans() {
         threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);
         log::control().ending.store(Ending::Silent as u32, Ordering::Relaxed);
         log::control().learnt_words.store(0, Ordering::Relaxed);
+        log::control().decision_words.store(0, Ordering::Relaxed);
         log::control().allocated.thread.store(0, Ordering::Relaxed);
         log::control().freed.thread.store(0, Ordering::Relaxed);
         log::control().other.thread.store(0, Ordering::Relaxed);
@@ -100,6 +101,9 @@ fn start_run() {
     log::allow(plan.max_events);
     if plan.learn {
         learn::start();
+    }
+    if plan.decisions {
+        state::start();
     }
     WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);
     let sched = scheduler::get();

@@ -5,7 +5,6 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use threadbare_trace::EventKind;
 
-use crate::active;
 use crate::cancellation;
 use crate::entry::intercept;
 use crate::log::Entry;
@@ -13,6 +12,7 @@ use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, point};
 use crate::wait::Wait;
+use crate::{active, state};
 
 pub type Clock = libc::clockid_t;
 type Time = *const libc::timespec;
@@ -51,6 +51,7 @@ pub fn after(duration: Time) -> Option<u64> {
 fn look(start: u64) -> u64 {
     let sched = scheduler::get();
     sched.now += LOOK;
+    state::learns(sched.now);
     start + sched.now
 }
 

@@ -250,6 +250,11 @@ impl Wakeups {
         self.clock
     }
 
+    /// The tokens left, each with its address, when it was left, and its mask.
+    pub fn tokens(&self) -> impl Iterator<Item = (u64, u64, u32)> {
+        self.tokens.iter().map(|token| (token.address, token.time, token.mask))
+    }
+
     fn position(&self, address: u64, ticket: u64, mask: u32) -> Option<usize> {
         self.tokens
             .iter()

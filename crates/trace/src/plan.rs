@@ -2,12 +2,16 @@
 
 use crate::{EventKind, ThreadId};
 
-/// A schedule for one run: forced steps, then a policy for the rest, and the memory whose accesses count.
+/// A schedule for one run: forced turns and steps, then a policy for the rest, and the memory whose accesses
+/// count.
 ///
 /// The same plan gives the same run. Addresses in a plan are those of one build under fixed layout; what
 /// outlives a build is a [`Clip`](crate::Clip).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
+    /// Who goes first, turn by turn; a turn that cannot be taken ends the run as diverged.
+    pub turns: Vec<Turns>,
+    /// Then come these.
     pub steps: Vec<Step>,
     /// What happens when a step cannot be taken: a strict plan ends the run there as diverged, a loose one
     /// passes the step over.
@@ -24,6 +28,10 @@ pub struct Plan {
     pub race: Option<[u64; 2]>,
     /// Record function entry and exit.
     pub functions: bool,
+    /// Record every decision: who could have gone on, and the state that the program was in.
+    pub decisions: bool,
+    /// So many waits for a condition or a futex may end in a run without anybody having notified them.
+    pub spurious: u32,
     /// The run is ended after this many events; a livelock if nothing moved by then.
     pub max_events: u64,
     /// Seeds what the program sees as random.
@@ -34,6 +42,7 @@ impl Default for Plan {
     /// One thread after the other, each until it blocks.
     fn default() -> Plan {
         Plan {
+            turns: Vec::new(),
             steps: Vec::new(),
             strict: false,
             policy: Policy::RunToBlock,
@@ -42,10 +51,22 @@ impl Default for Plan {
             races: false,
             race: None,
             functions: false,
+            decisions: false,
+            spurious: 0,
             max_events: 1_000_000,
             seed: 0,
         }
     }
+}
+
+/// A thread takes `count` turns: in each it does the operation it stands before, and runs on to its next.
+///
+/// The thread is named by the order of creation, and nothing says where its turns lead, so this is for searches
+/// that go through the schedules of one build; a [`Step`] means the same thing in the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Turns {
+    pub thread: u32,
+    pub count: u32,
 }
 
 /// Run `thread`, and no other, up to a point.

@@ -12,10 +12,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::{EventKind, Extent, MemoryOrder, Outcome, Plan, Policy, Step, ThreadId, Tracked, Until};
+use crate::{EventKind, Extent, MemoryOrder, Outcome, Plan, Policy, Step, ThreadId, Tracked, Turns, Until};
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -37,7 +37,9 @@ pub const STACKS_OFFSET: u64 = RACES_OFFSET + RACES_BYTES;
 pub const STACKS_BYTES: u64 = 256 << 20;
 pub const LEARNT_OFFSET: u64 = STACKS_OFFSET + STACKS_BYTES;
 pub const LEARNT_BYTES: u64 = 64 << 20;
-pub const LOG_OFFSET: u64 = LEARNT_OFFSET + LEARNT_BYTES;
+pub const DECISIONS_OFFSET: u64 = LEARNT_OFFSET + LEARNT_BYTES;
+pub const DECISIONS_BYTES: u64 = 4 << 30;
+pub const LOG_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
 pub const LOG_BYTES: u64 = 16 << 30;
 pub const FILE_BYTES: u64 = LOG_OFFSET + LOG_BYTES;
 
@@ -74,6 +76,8 @@ pub struct Control {
     pub pending: AtomicU32,
     pub stacks: AtomicU32,
     pub learnt_words: AtomicU64,
+    /// Words of the decisions recorded so far, see [`Decisions`].
+    pub decision_words: AtomicU64,
     /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
     pub contexts: AtomicU32,
     /// How the run ended, as an [`Ending`]; 0 when it said nothing.
@@ -265,6 +269,55 @@ pub struct RaceRecord {
     pub other: u32,
 }
 
+/// The decisions of a run, one after the other, each some words: the records in the log by then, the state of
+/// the program, the index of the thread that was picked, and as a set of bits who could have been.
+#[derive(Clone, Debug)]
+pub struct Decisions<'a>(Words<'a>);
+
+/// Before so many records were written, somebody had to be picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    pub records: u64,
+    /// Two decisions with the same number were made in the same state of the program.
+    pub state: u64,
+    pub picked: u32,
+    alternatives: &'a [u64],
+}
+
+impl<'a> Decisions<'a> {
+    pub fn new(words: &'a [u64]) -> Decisions<'a> {
+        Decisions(Words(words))
+    }
+
+    /// Words that come before the set of alternatives.
+    pub const HEAD: usize = 3;
+
+    /// Those words; the set that follows takes `set` words.
+    pub fn head(records: u64, state: u64, picked: u32, set: usize) -> [u64; Decisions::HEAD] {
+        [records, state, u64::from(picked) | (set as u64) << 32]
+    }
+}
+
+impl<'a> Iterator for Decisions<'a> {
+    type Item = Decision<'a>;
+
+    fn next(&mut self) -> Option<Decision<'a>> {
+        let words = &mut self.0;
+        let (records, state, last) = (words.next().ok()?, words.next().ok()?, words.next().ok()?);
+        let (alternatives, rest) = words.0.split_at_checked((last >> 32) as usize)?;
+        words.0 = rest;
+        Some(Decision { records, state, picked: last as u32, alternatives })
+    }
+}
+
+impl Decision<'_> {
+    /// The indices of all threads that could have been picked, in order, with the one that was.
+    pub fn alternatives(&self) -> impl Iterator<Item = u32> {
+        let bit = |index: &u32| self.alternatives[*index as usize / 64] >> (index % 64) & 1 == 1;
+        (0..self.alternatives.len() as u32 * 64).filter(bit)
+    }
+}
+
 /// The most races that one run records.
 pub const MAX_RACES: usize = 1024;
 const _: () = assert!((MAX_RACES * size_of::<RaceRecord>()) as u64 <= RACES_BYTES);
@@ -273,7 +326,8 @@ const _: () = assert!((MAX_RACES * size_of::<RaceRecord>()) as u64 <= RACES_BYTE
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Garbled;
 
-/// Reads the words of a plan or an extent one after the other.
+/// Reads the words of a plan, an extent or a decision one after the other.
+#[derive(Clone, Debug)]
 struct Words<'a>(&'a [u64]);
 
 impl Words<'_> {
@@ -307,6 +361,7 @@ const FLAG_LEARN: u64 = 2;
 const FLAG_FUNCTIONS: u64 = 4;
 const FLAG_RACE: u64 = 8;
 const FLAG_RACES: u64 = 16;
+const FLAG_DECISIONS: u64 = 32;
 
 /// A plan as words, for the shared file.
 pub fn encode_plan(plan: &Plan) -> Vec<u64> {
@@ -315,9 +370,11 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
             | (u64::from(plan.learn) * FLAG_LEARN)
             | (u64::from(plan.functions) * FLAG_FUNCTIONS)
             | (u64::from(plan.race.is_some()) * FLAG_RACE)
-            | (u64::from(plan.races) * FLAG_RACES),
+            | (u64::from(plan.races) * FLAG_RACES)
+            | (u64::from(plan.decisions) * FLAG_DECISIONS),
         plan.max_events,
         plan.seed,
+        u64::from(plan.spurious),
     ];
     words.extend(plan.race.into_iter().flatten());
     match &plan.policy {
@@ -328,6 +385,8 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
             words.extend(changes);
         }
     }
+    words.push(plan.turns.len() as u64);
+    words.extend(plan.turns.iter().map(|turns| u64::from(turns.thread) << 32 | u64::from(turns.count)));
     words.push(plan.steps.len() as u64);
     for step in &plan.steps {
         push_thread(&mut words, &step.thread);
@@ -346,6 +405,7 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
 pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
     let mut words = Words(words);
     let (flags, max_events, seed) = (words.next()?, words.next()?, words.next()?);
+    let spurious = u32::try_from(words.next()?).map_err(|_| Garbled)?;
     let race = if flags & FLAG_RACE != 0 { Some([words.next()?, words.next()?]) } else { None };
     let policy = match words.next()? {
         0 => Policy::RunToBlock,
@@ -356,6 +416,9 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         },
         _ => return Err(Garbled),
     };
+    let turns = (0..words.count()?)
+        .map(|_| words.next().map(|word| Turns { thread: (word >> 32) as u32, count: word as u32 }))
+        .collect::<Result<_, _>>()?;
     let steps = (0..words.count()?)
         .map(|_| {
             let thread = words.thread()?;
@@ -372,6 +435,7 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         .collect::<Result<_, _>>()?;
     let tracked: Tracked = decode_extents(words.0)?.into_iter().collect();
     Ok(Plan {
+        turns,
         steps,
         strict: flags & FLAG_STRICT != 0,
         policy,
@@ -380,6 +444,8 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         races: flags & FLAG_RACES != 0,
         race,
         functions: flags & FLAG_FUNCTIONS != 0,
+        decisions: flags & FLAG_DECISIONS != 0,
+        spurious,
         max_events,
         seed,
     })
@@ -466,8 +532,13 @@ mod tests {
             (any::<u64>(), vec(any::<u64>(), 0..4))
                 .prop_map(|(seed, changes)| Policy::Priorities { seed, changes }),
         ];
-        (vec(step(), 0..6), policy, vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
-            |(steps, policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
+        let turns = any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread, count });
+        let steps = (vec(turns, 0..6), vec(step(), 0..6));
+        (steps, policy, vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
+            |((turns, steps), policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
+                turns,
+                decisions: functions,
+                spurious: seed as u32,
                 races: learn,
                 race: strict.then_some([max_events, seed]),
                 steps,

@@ -30,6 +30,15 @@ static int two_of_three(void) {
     return 0;
 }
 
+static int one_of_two(void) {
+    sem_init(&semaphore, 0, 1);
+    both(take, take);
+    int value;
+    sem_getvalue(&semaphore, &value);
+    printf("%d %d\n", found, value);
+    return 0;
+}
+
 static void *post(void *nobody) {
     sem_post(&semaphore);
     return nobody;
@@ -82,6 +91,19 @@ static int barriers(void) {
     pthread_t threads[3];
     for (long i = 0; i < 3; i++) threads[i] = start(meet, (void *)i);
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    printf("%d %d\n", serial, pthread_barrier_destroy(&barrier));
+    return 0;
+}
+
+static void *meet_once(void *nobody) {
+    int last = pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+    __atomic_add_fetch(&serial, last, __ATOMIC_SEQ_CST);
+    return nobody;
+}
+
+static int two_meet(void) {
+    pthread_barrier_init(&barrier, NULL, 2);
+    both(meet_once, meet_once);
     printf("%d %d\n", serial, pthread_barrier_destroy(&barrier));
     return 0;
 }
@@ -148,10 +170,12 @@ static int masks(void) {
 
 int main(int argc, char **argv) {
     SCENARIO(two_of_three);
+    SCENARIO(one_of_two);
     SCENARIO(trying);
     SCENARIO(timed);
     SCENARIO(never_posted);
     SCENARIO(barriers);
+    SCENARIO(two_meet);
     SCENARIO(too_few);
     SCENARIO(only_once);
     SCENARIO(futexes);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use threadbare_executor::{Ended, Limits, Run, Target, Worker};
+use threadbare_executor::{Ended, Limits, Run, Target, Worker, exhaust};
 use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Plan, Policy, Tracked};
 
@@ -73,14 +73,24 @@ impl Built {
         Subject { name: name.to_owned(), worker, plan: Plan { max_events: 20_000, ..Plan::default() } }
     }
 
-    /// Runs each scenario under many schedules: its outcomes are exactly those listed, and each schedule can
-    /// be repeated and replayed. All scenarios are tried before the first failure is reported.
+    /// Runs each scenario under every schedule there is: its outcomes are exactly those listed, and a schedule
+    /// can be repeated and replayed. All scenarios are tried before the first failure is reported.
     pub fn check(&self, scenarios: &[(&str, &[&str])]) {
+        self.compare(scenarios, Subject::all_outcomes);
+    }
+
+    /// The same with many schedules instead of all, for scenarios that loop until another thread has done
+    /// something: there is no end to how often they may look.
+    pub fn sample(&self, scenarios: &[(&str, &[&str])]) {
+        self.compare(scenarios, Subject::outcomes);
+    }
+
+    fn compare(&self, scenarios: &[(&str, &[&str])], outcomes: fn(&mut Subject) -> BTreeSet<String>) {
         let mut wrong = Vec::new();
         for (name, expected) in scenarios {
             let mut subject = self.scenario(name);
             subject.learn();
-            let seen = subject.outcomes();
+            let seen = outcomes(&mut subject);
             let expected: BTreeSet<String> = expected.iter().map(|&outcome| outcome.to_owned()).collect();
             if seen != expected {
                 wrong.push(format!("{name}: outcomes are {seen:?}, expected {expected:?}"));
@@ -105,6 +115,8 @@ pub struct Subject {
 
 const RANDOM_RUNS: u64 = 100;
 const PRIORITY_RUNS: u64 = 50;
+/// More than the schedules of any scenario that is exhausted.
+const MOST_RUNS: u64 = 5_000;
 
 impl Subject {
     /// Finds out what is shared, until nothing new turns up.
@@ -150,6 +162,17 @@ impl Subject {
     /// How the program ends, over all the schedules.
     pub fn outcomes(&mut self) -> BTreeSet<String> {
         self.plans().iter().map(|plan| outcome(&self.run(plan))).collect()
+    }
+
+    /// How the program ends, over all schedules there are.
+    pub fn all_outcomes(&mut self) -> BTreeSet<String> {
+        let mut outcomes = BTreeSet::new();
+        let exhausted = exhaust(&mut self.worker, &self.plan, MOST_RUNS, |run| {
+            outcomes.insert(outcome(run));
+        });
+        let exhausted = exhausted.unwrap_or_else(|error| panic!("{}: {error}", self.name));
+        assert!(exhausted.complete, "{}: {exhausted:?}", self.name);
+        outcomes
     }
 
     /// Runs some schedules twice, and once more by their steps; says what differed.

@@ -1,0 +1,79 @@
+//! Every schedule of a small program.
+//!
+//! Depth first: a run goes by its plan's policy, and each decision that could have gone another way is the
+//! beginning of another run. What comes after a state does not depend on how the program got there, so a state
+//! that was seen before is not gone on from again.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use threadbare_trace::{Plan, Turns};
+
+use crate::run::Run;
+use crate::worker::{RunError, Worker};
+
+/// How an exhaustive search went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exhausted {
+    pub runs: u64,
+    /// Different states that decisions were made in.
+    pub states: u64,
+    /// Nothing is left; otherwise the search was stopped at its bound.
+    pub complete: bool,
+}
+
+/// A schedule to be tried: as another one for so many decisions, and then this thread.
+struct Branch {
+    picked: Rc<[u32]>,
+    len: usize,
+    thread: u32,
+}
+
+impl Branch {
+    fn turns(&self) -> Vec<Turns> {
+        let mut turns: Vec<Turns> = Vec::new();
+        for &thread in self.picked[..self.len].iter().chain([&self.thread]) {
+            match turns.last_mut() {
+                Some(last) if last.thread == thread => last.count += 1,
+                _ => turns.push(Turns { thread, count: 1 }),
+            }
+        }
+        turns
+    }
+}
+
+/// Runs `plan` and all that could have been instead, at most `most` runs, and shows each to `visit`.
+///
+/// The plan's own turns, steps and policy say how the first run goes, and the policy what comes after a branch.
+pub fn exhaust(
+    worker: &mut Worker,
+    plan: &Plan,
+    most: u64,
+    mut visit: impl FnMut(&Run<'_>),
+) -> Result<Exhausted, RunError> {
+    let mut plan = Plan { decisions: true, ..plan.clone() };
+    let mut seen = HashSet::new();
+    let mut branches: Vec<Branch> = Vec::new();
+    let mut runs = 0;
+    let mut known = 0;
+    while runs < most {
+        let run = worker.run(&plan)?;
+        runs += 1;
+        visit(&run);
+        let picked: Rc<[u32]> = run.decisions().map(|decision| decision.picked).collect();
+        for (len, decision) in run.decisions().enumerate().skip(known) {
+            if !seen.insert(decision.state) {
+                break;
+            }
+            let others = decision.alternatives().filter(|&thread| thread != decision.picked);
+            branches.extend(others.map(|thread| Branch { picked: Rc::clone(&picked), len, thread }));
+        }
+        let Some(branch) = branches.pop() else {
+            return Ok(Exhausted { runs, states: seen.len() as u64, complete: true });
+        };
+        plan.turns = branch.turns();
+        plan.steps.clear();
+        known = branch.len + 1;
+    }
+    Ok(Exhausted { runs, states: seen.len() as u64, complete: false })
+}
