@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan};
+use threadbare_trace::wire::{self, Code, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan};
 
 /// The file and its mapping.
 pub struct Memory {
@@ -122,6 +122,17 @@ impl Memory {
         }
         self.control().plan_words.store(words.len() as u64, Ordering::Release);
         true
+    }
+
+    /// Puts the table of the standard library's functions in place, before the program starts.
+    pub fn write_code(&self, table: &[Code]) {
+        let count = table.len().min(wire::CODE_BYTES as usize / size_of::<Code>());
+        // SAFETY: inside the region, as just checked; nobody else has the file yet.
+        unsafe {
+            let region = self.start.add(wire::CODE_OFFSET as usize).cast::<Code>();
+            region.copy_from_nonoverlapping(table.as_ptr(), count);
+        }
+        self.control().code.store(count as u64, Ordering::Release);
     }
 
     /// Gives back the pages of a log that has become large.

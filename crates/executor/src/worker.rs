@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::wire::{self, message};
+use threadbare_trace::wire::{self, Code, message};
 use threadbare_trace::{FailureKind, Plan};
 
 use crate::ending::{self, Ended};
@@ -105,10 +105,12 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn start(target: &Target, limits: &Limits) -> Result<Worker, StartError> {
-        check_instrumentation(&Program::open(&target.program)?, &target.program)?;
+        let program = Program::open(&target.program)?;
+        check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
         let memory = Memory::create().map_err(spawn_error)?;
+        memory.write_code(&library_code(&program));
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let (socket, theirs) = socket_pair().map_err(spawn_error)?;
         let server = command(target, &directory, &memory, &output, &theirs)
@@ -121,7 +123,7 @@ impl Worker {
             memory,
             output,
             printed: 0,
-            program: Program::open(&target.program)?,
+            program,
             target: target.clone(),
             limits: limits.clone(),
         };
@@ -313,6 +315,18 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
         Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
         Instrumentation::Dynamic { .. } => Ok(()),
     }
+}
+
+/// The functions of Rust's standard library in the program, by address, each byte in one of them at most.
+fn library_code(program: &Program) -> Vec<Code> {
+    let mut table: Vec<Code> = Vec::new();
+    for (range, class) in program.library_code() {
+        let start = table.last().map_or(0, |last| last.end).max(range.start);
+        if start < range.end {
+            table.push(Code { start, end: range.end, class: class as u64 });
+        }
+    }
+    table
 }
 
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {

@@ -14,7 +14,7 @@
 //! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `stdio`, `time` | what the program calls to synchronise |
 //! | `heap`, `memory`, `process`, `panics`, `files`, `identity`, `chance` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
-//! | `context`, `calls` | switching between threads; their call stacks |
+//! | `context`, `calls`, `library_code` | switching between threads; their call stacks; whose affair it is |
 //! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
 //! | `server`, `log` | the fork server; the file shared with the tool |
 //! | `layout`, `arena`, `spans` | the runtime's own memory |
@@ -45,6 +45,7 @@ mod identity;
 mod io;
 mod layout;
 mod learn;
+mod library_code;
 mod livelock;
 mod locks;
 mod log;
