@@ -32,8 +32,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn worker(program: &Path, arguments: &[&str]) -> Result<Worker> {
-    let target =
-        Target { program: program.to_owned(), arguments: arguments.iter().map(Into::into).collect(), ..Target::default() };
+    let target = Target {
+        program: program.to_owned(),
+        arguments: arguments.iter().map(Into::into).collect(),
+        ..Target::default()
+    };
     Ok(Worker::start(&target, &Limits { time: Duration::from_secs(60), ..Limits::default() })?)
 }
 

@@ -100,20 +100,10 @@ fn fingerprint(parts: &[&str]) -> u32 {
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Where it failed: the failing line, or for a deadlock and a livelock where each thread stands.
+/// Where it failed, each place once.
 fn locations(trace: &Trace) -> Vec<Place> {
-    let frame = |location: u32| trace.locations[location as usize].frames.first();
-    match &trace.end {
-        End::Failed { location, .. } if frame(*location).is_some() => {
-            frame(*location).map(Place::of).into_iter().collect()
-        }
-        End::Failed { .. } => {
-            let stands: BTreeSet<Place> =
-                trace.pending.iter().filter_map(|pending| frame(pending.location)).map(Place::of).collect();
-            stands.into_iter().collect()
-        }
-        _ => Vec::new(),
-    }
+    let places: BTreeSet<Place> = screen::scenes(trace).iter().map(Place::of).collect();
+    places.into_iter().collect()
 }
 
 /// Memory that more than one thread accessed, at least one of them writing.

@@ -41,9 +41,8 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
 
 pub fn read(path: &Path) -> Result<Clip, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| Problem::file("read", path, error))?;
-    text.parse().map_err(|error| {
-        Problem::file("read", path, error).help("clips are written by `threadbare hunt`")
-    })
+    text.parse()
+        .map_err(|error| Problem::file("read", path, error).help("clips are written by `threadbare hunt`"))
 }
 
 /// Runs the clip on a program that is ready.

@@ -82,8 +82,14 @@ mod tests {
         assert_eq!(class("core::sync::atomic::atomic_load::<u64>"), Some(CodeClass::Passing));
         assert_eq!(class("<alloc::vec::Vec<demo::Job>>::push"), Some(CodeClass::Passing));
         assert_eq!(class("<std::sync::mpsc::Sender<u32>>::send"), Some(CodeClass::Passing));
-        assert_eq!(class("std::thread::lifecycle::spawn_unchecked::<demo::f::{closure#0}, ()>"), Some(CodeClass::Quiet));
-        assert_eq!(class("<std::sys::sync::thread_parking::futex::Parker>::unpark"), Some(CodeClass::Passing));
+        assert_eq!(
+            class("std::thread::lifecycle::spawn_unchecked::<demo::f::{closure#0}, ()>"),
+            Some(CodeClass::Quiet)
+        );
+        assert_eq!(
+            class("<std::sys::sync::thread_parking::futex::Parker>::unpark"),
+            Some(CodeClass::Passing)
+        );
     }
 
     #[test]

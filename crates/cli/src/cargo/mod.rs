@@ -23,8 +23,8 @@ pub use wrapper::{call as compiler_call, compile};
 
 use crate::hunt::{self, Terms};
 use crate::problem::Problem;
-use crate::target::{self, Ready};
 use crate::replay;
+use crate::target::{self, Ready};
 use project::{Executable, Project};
 
 /// How a clip of a cargo project is replayed.
@@ -66,7 +66,8 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
 
 fn one_expected(executables: &[Executable]) -> Problem {
     if executables.is_empty() {
-        return Problem::new("the project has no program to run").help("for its tests: cargo threadbare test");
+        return Problem::new("the project has no program to run")
+            .help("for its tests: cargo threadbare test");
     }
     let names: Vec<&str> = executables.iter().map(|executable| executable.name.as_str()).collect();
     Problem::new(format!("the project has several programs: {}", names.join(", ")))
@@ -83,11 +84,16 @@ fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Res
     let project = Project::find(&options.cargo)?;
     let built = project.build(command, selection)?;
     let [executable] = &built.executables[..] else {
-        return Err(Problem::new("the project no longer builds what the clip was made from")
-            .help(format!("cargo {} builds {}", clip.compiler_arguments.join(" "), built.executables.len())));
+        return Err(Problem::new("the project no longer builds what the clip was made from").help(format!(
+            "cargo {} builds {}",
+            clip.compiler_arguments.join(" "),
+            built.executables.len()
+        )));
     };
     let arguments = clip.arguments.iter().map(OsString::from).collect();
-    let target = if executable.is_test { executable.target(arguments) } else {
+    let target = if executable.is_test {
+        executable.target(arguments)
+    } else {
         Target { program: executable.path.clone(), arguments, ..Target::default() }
     };
     let origin = Origin {

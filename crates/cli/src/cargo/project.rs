@@ -25,7 +25,8 @@ impl Compiler {
     fn find() -> Result<Compiler, Problem> {
         let program = PathBuf::from(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         let version = output(Command::new(&program).arg("-vV"))?;
-        let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default().to_owned();
+        let host =
+            version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default().to_owned();
         Ok(Compiler { program, version, host })
     }
 }

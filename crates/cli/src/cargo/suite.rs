@@ -32,7 +32,8 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     if options.no_hunt {
         return run_once(&built, options);
     }
-    let listings: Vec<_> = built.executables.iter().map(|executable| listing::list(executable, options)).collect();
+    let listings: Vec<_> =
+        built.executables.iter().map(|executable| listing::list(executable, options)).collect();
     let ignored = listings.iter().map(|listing| listing.ignored).sum();
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
     let mut suite = Suite::new(options, &cases, built.executables.len(), ignored);
@@ -91,11 +92,11 @@ enum Verdict {
 /// Hunts in one test.
 fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Report {
     let start = Instant::now();
-    let test = case.name.clone().unwrap_or_else(|| case.executable.name.clone());
     let mut report = Report {
         kind_of_line: "test",
         program: case.executable.name.clone(),
-        test,
+        // A program with a harness of its own is run from there.
+        test: case.name.clone().unwrap_or_else(|| "main".to_owned()),
         result: Verdict::Passed,
         runs: 0,
         seconds: 0.0,
@@ -194,9 +195,14 @@ impl<'a> Suite<'a> {
             figures: Figures { kind_of_line: "summary", ignored: ignored as u64, ..Figures::default() },
             failed: Vec::new(),
         };
-        let plural = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let plural =
+            |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let binaries = if programs == 1 { "1 binary".to_owned() } else { format!("{programs} binaries") };
-        suite.say("Starting", Style::new().green(), &format!("{} across {binaries}", plural(cases.len(), "test")));
+        suite.say(
+            "Starting",
+            Style::new().green(),
+            &format!("{} across {binaries}", plural(cases.len(), "test")),
+        );
         suite
     }
 

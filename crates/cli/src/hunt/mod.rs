@@ -45,7 +45,8 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
     let progress = progress(terms.budget);
     let report = |finding: Finding| progress.suspend(|| print(&finding, json, replay));
     let worker = Worker::start(&ready.target, &terms.limits);
-    let result = worker.map_err(Problem::from).and_then(|worker| search(worker, ready, terms, &progress, &report));
+    let result =
+        worker.map_err(Problem::from).and_then(|worker| search(worker, ready, terms, &progress, &report));
     progress.finish_and_clear();
     let mut summary = result?;
     summary.print(json);

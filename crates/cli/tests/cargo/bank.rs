@@ -45,7 +45,7 @@ fn bugs_are_found_and_replayed_also_after_an_edit() {
 #[test]
 fn a_panic_is_shown_in_the_users_own_lines() {
     let project = Project::new("bank");
-    let said = project.threadbare(&["test", "loses_a_deposit"]);
+    let said = project.threadbare(&["test", "--lib", "loses_a_deposit"]);
     for words in [
         "Starting 1 test across",
         "FAIL [",
@@ -74,7 +74,7 @@ fn the_facade_is_as_good_as_std() {
     let said = project.threadbare(&["test", "--test", "as_std", "--test", "own_harness", "--json"]);
     assert_eq!(said.code, 0, "{}{}", said.stdout, said.stderr);
     let results = said.results();
-    assert_eq!(results["bank::own_harness"], "passed");
+    assert_eq!(results["main"], "passed");
     assert!(results.len() > 10 && results.values().all(|result| result != "could-not-run"), "{results:?}");
 }
 
@@ -85,7 +85,10 @@ fn cargos_own_words_choose_what_is_tested() {
         let said = project.threadbare(&[&["test", "--json", "--budget", "1run"], arguments].concat());
         said.results().into_keys().collect::<Vec<_>>()
     };
-    assert_eq!(names(&["has_", "--lib", "--features", "interest"]), ["tests::has_a_feature", "tests::has_no_threads"]);
+    assert_eq!(
+        names(&["has_", "--lib", "--features", "interest"]),
+        ["tests::has_a_feature", "tests::has_no_threads"]
+    );
     assert_eq!(names(&["--lib", "is_ignored"]), [""; 0]);
     assert_eq!(names(&["--lib", "is_ignored", "--", "--ignored"]), ["tests::is_ignored"]);
     assert_eq!(names(&["--package", "plain"]), [""; 0]);

@@ -40,7 +40,8 @@ impl Project {
         for variable in ["CARGO_TARGET_DIR", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER"] {
             command.env_remove(variable);
         }
-        let Output { status, stdout, stderr } = command.env("CARGO_NET_OFFLINE", "true").output().expect("it starts");
+        let Output { status, stdout, stderr } =
+            command.env("CARGO_NET_OFFLINE", "true").output().expect("it starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints UTF-8");
         Said { stdout: text(stdout), stderr: text(stderr), code: status.code().expect("it exits by itself") }
     }

@@ -18,10 +18,18 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         ("tests::takes_its_time", "passed"),
         ("tests::talks_over_loopback", "passed"),
     ];
-    assert_eq!(results, expected.map(|(test, result)| (test.into(), result.into())).into(), "{}", said.stdout);
+    assert_eq!(
+        results,
+        expected.map(|(test, result)| (test.into(), result.into())).into(),
+        "{}",
+        said.stdout
+    );
     let lines = said.json();
     let stuck = lines.iter().find(|line| line["test"] == "tests::never_ends").expect("a line");
-    assert!(stuck["problem"].as_str().is_some_and(|words| words.contains("no run came to its end")), "{stuck}");
+    assert!(
+        stuck["problem"].as_str().is_some_and(|words| words.contains("no run came to its end")),
+        "{stuck}"
+    );
 }
 
 #[test]

@@ -67,7 +67,8 @@ impl Built {
     }
 
     fn start(&self, name: &str, time: Duration) -> Subject {
-        let target = Target { program: self.program.clone(), arguments: vec![name.into()], ..Target::default() };
+        let target =
+            Target { program: self.program.clone(), arguments: vec![name.into()], ..Target::default() };
         let limits = Limits { time, ..Limits::default() };
         let worker = Worker::start(&target, &limits).unwrap_or_else(|error| panic!("{name}: {error}"));
         Subject { name: name.to_owned(), worker, plan: Plan { max_events: 20_000, ..Plan::default() } }
