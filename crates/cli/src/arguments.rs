@@ -89,9 +89,17 @@ pub struct HuntOptions {
     #[command(flatten)]
     pub program: ProgramOptions,
 
-    /// When to stop: a time (30s, 5m, 1h) or a number of runs (1000runs)
-    #[arg(long, default_value = "2000runs", value_name = "BUDGET")]
-    pub budget: Budget,
+    #[command(flatten)]
+    pub search: SearchOptions,
+}
+
+/// How to search, and where to put what is found.
+#[derive(Args, Clone, Debug)]
+pub struct SearchOptions {
+    /// When to stop: a time (30s, 5m, 1h) or a number of runs (1000runs) [default: 2000runs; for each test of a
+    /// cargo project 200runs]
+    #[arg(long, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
 
     /// Stop at the first finding
     #[arg(long)]

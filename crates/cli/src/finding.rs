@@ -29,6 +29,9 @@ pub struct Finding {
     /// Executions of the target up to and with the one that showed it.
     pub run: u64,
     pub method: &'static str,
+    /// The test of a cargo project that it was found in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     #[serde(skip)]
     pub trace: Trace,
 }
@@ -70,18 +73,19 @@ impl Finding {
             clip: None,
             run,
             method,
+            test: None,
             trace,
         }
     }
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
-    pub fn save(&mut self, clip: &Clip, ready: &Ready, directory: &Path) -> io::Result<()> {
+    pub fn save(&mut self, clip: &Clip, ready: &Ready, program: &str, directory: &Path) -> io::Result<()> {
         fs::create_dir_all(directory)?;
         ready.save_input()?;
         let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
         let places: Vec<String> = self.locations.iter().map(place).collect();
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
-        let path = directory.join(format!("{}-{}-{fingerprint:08x}.clip", ready.name(), self.kind));
+        let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
         file::write(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())
@@ -93,20 +97,10 @@ fn fingerprint(parts: &[&str]) -> u32 {
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Where it failed: the failing line, or for a deadlock and a livelock where each thread stands.
+/// Where it failed, each place once.
 fn locations(trace: &Trace) -> Vec<Place> {
-    let frame = |location: u32| trace.locations[location as usize].frames.first();
-    match &trace.end {
-        End::Failed { location, .. } if frame(*location).is_some() => {
-            frame(*location).map(Place::of).into_iter().collect()
-        }
-        End::Failed { .. } => {
-            let stands: BTreeSet<Place> =
-                trace.pending.iter().filter_map(|pending| frame(pending.location)).map(Place::of).collect();
-            stands.into_iter().collect()
-        }
-        _ => Vec::new(),
-    }
+    let places: BTreeSet<Place> = screen::scenes(trace).iter().map(Place::of).collect();
+    places.into_iter().collect()
 }
 
 /// Memory that more than one thread accessed, at least one of them writing.

@@ -20,6 +20,7 @@ pub struct Outcome {
     pub number: u64,
     pub ended: Ended,
     pub events: u64,
+    pub threads: u32,
     pub learnt: Vec<Extent>,
     /// What failed, each with a plan that forces the same schedule: the run itself, and data races that it had.
     pub failures: Vec<(FailureKey, Plan)>,
@@ -128,6 +129,7 @@ fn make(
         number: job.number,
         ended: run.ended().clone(),
         events: run.events(),
+        threads: run.threads(),
         learnt: run.learnt(),
         failures,
     };

@@ -19,6 +19,9 @@ pub struct Summary {
     pub events: u64,
     seconds: f64,
     pub findings: u64,
+    /// The most threads that a run had.
+    #[serde(skip)]
+    pub threads: u32,
     methods: BTreeMap<&'static str, Method>,
     exhausted: bool,
     #[serde(rename = "stopped")]
@@ -55,6 +58,7 @@ impl Summary {
             events: 0,
             seconds: 0.0,
             findings: 0,
+            threads: 0,
             methods: BTreeMap::new(),
             exhausted: false,
             stopped: Stopped::default(),
@@ -67,6 +71,7 @@ impl Summary {
     pub fn count(&mut self, outcome: &Outcome, method: &'static str) {
         self.runs += 1;
         self.events += outcome.events;
+        self.threads = self.threads.max(outcome.threads);
         self.methods.entry(method).or_default().runs += 1;
         match outcome.ended {
             Ended::EventBound => self.stopped.max_events += 1,
