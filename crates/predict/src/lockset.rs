@@ -15,6 +15,10 @@ pub struct Lockset(u32);
 
 impl Lockset {
     pub const EMPTY: Lockset = Lockset(0);
+
+    pub fn number(self) -> u32 {
+        self.0
+    }
 }
 
 /// A lock and how it is held. Ordered by lock, so that sets of them can be merged.
