@@ -147,7 +147,8 @@ impl<'h, 't> Generator<'h, 't> {
     }
 }
 
-fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
+/// Every order of a few items.
+pub fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
     if items.len() < 2 {
         return vec![items.to_vec()];
     }
