@@ -92,11 +92,14 @@ impl Growing<'_> {
         history.local(event) < self.prefix[history.thread(event) as usize]
     }
 
-    /// Adds what each event's thread did before it.
+    /// Adds what each event's thread did before it, and what lets the event happen.
     pub fn stand_before(&mut self, history: &History<'_>, events: &[u32]) {
+        let dependence = &self.closure.dependence;
         for &event in events {
-            let (thread, local) = (history.thread(event), history.local(event));
-            self.closure.dependence.include(&mut self.prefix, thread, local);
+            dependence.include(&mut self.prefix, history.thread(event), history.local(event));
+            for edge in history.incoming(event) {
+                dependence.include(&mut self.prefix, history.thread(edge.from), history.local(edge.from) + 1);
+            }
         }
     }
 

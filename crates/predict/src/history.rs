@@ -111,6 +111,13 @@ impl<'t> History<'t> {
         &self.edges
     }
 
+    /// The thread communication that lets `event` happen.
+    pub fn incoming(&self, event: u32) -> impl Iterator<Item = Edge> {
+        let start = self.edges.partition_point(|edge| edge.to < event);
+        let to_event = self.edges[start..].iter().take_while(move |edge| edge.to == event);
+        to_event.copied().filter(|edge| !edge.observed)
+    }
+
     pub fn variables(&self) -> &Variables {
         &self.variables
     }

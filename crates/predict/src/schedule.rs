@@ -14,7 +14,6 @@
 
 use threadbare_trace::EventKind;
 
-use crate::communication::Edge;
 use crate::dependence::Prefix;
 use crate::hash::FastMap;
 use crate::history::History;
@@ -57,8 +56,6 @@ impl Target {
 #[derive(Debug)]
 pub struct Generator<'h, 't> {
     history: &'h History<'t>,
-    /// Thread communication, in the order of where it ends.
-    edges: Vec<Edge>,
     /// Acquisitions and releases that count, by event: the critical section.
     sections: FastMap<u32, u32>,
 }
@@ -68,13 +65,12 @@ const MOST_PERMUTED: usize = 4;
 
 impl<'h, 't> Generator<'h, 't> {
     pub fn new(history: &'h History<'t>) -> Generator<'h, 't> {
-        let edges = history.edges().iter().copied().filter(|edge| !edge.observed).collect();
         let mut sections = FastMap::default();
         for (index, section) in history.locksets().sections().iter().enumerate() {
             sections.insert(section.acquire, index as u32);
             sections.extend(section.release.map(|release| (release, index as u32)));
         }
-        Generator { history, edges, sections }
+        Generator { history, sections }
     }
 
     /// A schedule by the paper's algorithm.
@@ -100,12 +96,6 @@ impl<'h, 't> Generator<'h, 't> {
         let stand = &target.stand;
         let all = if stand.len() <= MOST_PERMUTED { permutations(stand) } else { vec![stand.clone()] };
         all.into_iter()
-    }
-
-    fn incoming(&self, event: u32) -> &[Edge] {
-        let start = self.edges.partition_point(|edge| edge.to < event);
-        let count = self.edges[start..].iter().take_while(|edge| edge.to == event).count();
-        &self.edges[start..start + count]
     }
 
     /// The lock that the event takes, if it does.
@@ -279,8 +269,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     /// Runs others until `event` can happen.
     fn bring_what_is_needed(&mut self, event: u32) -> bool {
         let history = self.history();
-        let communicated = self.generator.incoming(event).to_vec();
-        communicated.iter().all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
+        history.incoming(event).all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
             && self.free_what_is_wanted(event)
     }
 
@@ -310,7 +299,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     fn is_enabled(&self, event: u32) -> bool {
         let history = self.history();
         let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
-        self.generator.incoming(event).iter().all(|edge| is_done(edge.from)) && self.in_the_way(event).is_none()
+        history.incoming(event).all(|edge| is_done(edge.from)) && self.in_the_way(event).is_none()
     }
 
     fn add(&mut self, event: u32) {
