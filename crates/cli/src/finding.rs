@@ -43,7 +43,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(frame: &Frame) -> Place {
+    pub fn of(frame: &Frame) -> Place {
         Place {
             file: frame.file.clone(),
             line: frame.line,
@@ -76,22 +76,29 @@ impl Finding {
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
     pub fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
-        fs::create_dir_all(directory)?;
         let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
         let places: Vec<String> = self.locations.iter().map(place).collect();
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
-        // Written beside and renamed, so that a clip is whole or not there.
-        let readable = fs::Permissions::from_mode(0o644);
-        let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
-        write!(file, "{clip}")?;
-        file.persist(&path)?;
+        write_clip(clip, &path)?;
         self.clip = Some(path);
         Ok(())
     }
 }
 
-fn fingerprint(parts: &[&str]) -> u32 {
+/// Writes a clip so that it is whole or not there: beside its place, and then renamed.
+pub fn write_clip(clip: &Clip, path: &Path) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(directory)?;
+    let readable = fs::Permissions::from_mode(0o644);
+    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(directory)?;
+    write!(file, "{clip}")?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// A short name for what `parts` say.
+pub fn fingerprint(parts: &[&str]) -> u32 {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

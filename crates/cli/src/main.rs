@@ -8,6 +8,7 @@ mod cc;
 mod exit;
 mod finding;
 mod hunt;
+mod predict;
 mod problem;
 mod record;
 mod replay;
@@ -38,13 +39,17 @@ fn main() -> ExitCode {
             std::process::exit(exit::INTERRUPTED.into());
         }
     };
-    let watches = matches!(arguments.command, Command::Hunt(_) | Command::Record(_) | Command::Replay(_));
+    let watches = matches!(
+        arguments.command,
+        Command::Hunt(_) | Command::Predict(_) | Command::Record(_) | Command::Replay(_)
+    );
     if watches && let Err(error) = ctrlc::set_handler(handler) {
         Problem::from(error).print();
         return ExitCode::from(exit::COULD_NOT_RUN);
     }
     let result = match arguments.command {
         Command::Hunt(options) => hunt::run(&options, &cancelled),
+        Command::Predict(options) => predict::run(&options, &cancelled),
         Command::Record(options) => record::run(&options, &cancelled),
         Command::Replay(options) => replay::run(&options, &cancelled),
         Command::Trace(options) => trace::run(&options),
