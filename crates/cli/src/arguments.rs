@@ -176,8 +176,8 @@ pub struct PredictOptions {
     #[arg(long, value_enum, default_value_t = Schedule::RunToBlock)]
     pub schedule: Schedule,
 
-    /// Predict from so many runs; those after the first are random
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Predict from so many runs: the first, those that showed something, then random ones
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub runs: u64,
 
     /// A file with further patterns to look for; may be repeated

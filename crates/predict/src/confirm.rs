@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadbare_trace::{End, EventKind, FailureKind, ThreadId, Trace};
+use threadbare_trace::{End, Event, EventKind, FailureKind, ThreadId, Trace};
 
 use crate::history::{History, writes};
 use crate::prediction::Prediction;
@@ -53,14 +53,27 @@ impl Sighting {
     }
 
     fn is_sequence(&self, trace: &Trace) -> bool {
-        let found: Option<Vec<usize>> = self.sequence.iter().map(|awaited| awaited.find(trace)).collect();
-        let Some(found) = found else { return false };
+        let found: Vec<usize> = self.sequence.iter().map_while(|awaited| awaited.find(trace)).collect();
         let variables = Variables::of(trace);
         let meets = |&(a, b): &(usize, usize)| {
-            variables.overlap(&trace.events[found[a]], &trace.events[found[b]])
+            b >= found.len() || variables.overlap(&trace.events[found[a]], &trace.events[found[b]])
         };
-        let ordered = found.is_sorted_by(|a, b| a < b);
-        ordered && self.meeting.iter().all(meets) && (self.stand.is_empty() || is_uninterrupted(trace, &found))
+        found.is_sorted_by(|a, b| a < b)
+            && self.meeting.iter().all(meets)
+            && (self.stand.is_empty() || is_uninterrupted(trace, &found))
+            && self.is_complete(trace, &found)
+    }
+
+    /// All events are there. Of a race, the second may still be about to happen if the first ended the run: then,
+    /// too, both were next at the same time.
+    fn is_complete(&self, trace: &Trace, found: &[usize]) -> bool {
+        match (&self.sequence[found.len()..], found) {
+            ([], _) => true,
+            ([second], &[first]) if !self.stand.is_empty() => {
+                second.is_pending(trace) && is_uninterrupted(trace, &[first, trace.events.len()])
+            }
+            _ => false,
+        }
     }
 
     fn is_deadlock(&self, trace: &Trace) -> bool {
@@ -92,13 +105,27 @@ fn awaited(history: &History<'_>, event: u32) -> Awaited {
 impl Awaited {
     /// Where it is in the trace of another run.
     fn find(&self, trace: &Trace) -> Option<usize> {
-        let thread = trace.threads.iter().position(|thread| *thread == self.thread)? as u32;
-        let same = |(_, event): &(usize, &threadbare_trace::Event)| {
-            event.thread == thread
+        self.same(trace).nth(self.before)
+    }
+
+    /// The same thing done by the same thread at the same place.
+    fn same(&self, trace: &Trace) -> impl Iterator<Item = usize> {
+        let is_same = |(_, event): &(usize, &Event)| {
+            trace.threads[event.thread as usize] == self.thread
                 && event.kind == self.kind
                 && trace.locations[event.location as usize].address == self.address
         };
-        trace.events.iter().enumerate().filter(same).nth(self.before).map(|(at, _)| at)
+        trace.events.iter().enumerate().filter(is_same).map(|(at, _)| at)
+    }
+
+    /// Its thread stands before it at the end of the run.
+    fn is_pending(&self, trace: &Trace) -> bool {
+        let stands = trace.pending.iter().any(|pending| {
+            trace.threads[pending.thread as usize] == self.thread
+                && pending.kind == self.kind
+                && trace.locations[pending.location as usize].address == self.address
+        });
+        stands && self.same(trace).count() == self.before
     }
 }
 

@@ -5,7 +5,7 @@ use threadbare_predict::confirm::{Sighting, final_values, serial_orders};
 use threadbare_predict::plan::steps;
 use threadbare_predict::schedule::{Schedule, Target};
 use threadbare_predict::{History, Kind, Prediction, Predictor};
-use threadbare_trace::{Plan, Policy, Step, Trace};
+use threadbare_trace::{Extent, Plan, Policy, Step, Trace};
 
 /// What an anomaly did to the run that showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub struct Confirmation<'a, 't> {
     pub plan: &'a Plan,
     /// Runs made.
     pub runs: u64,
+    /// Shared memory that they found out about.
+    pub learnt: Vec<Extent>,
 }
 
 impl Confirmation<'_, '_> {
@@ -76,13 +78,15 @@ impl Confirmation<'_, '_> {
         let sighting = Sighting::of(self.history, target);
         let steps = steps(self.history, schedule);
         let last = steps.len() as u32 - 1;
-        let strict = Plan { steps, strict: true, policy: Policy::RunToBlock, ..self.plan.clone() };
+        let strict =
+            Plan { steps, strict: true, learn: true, policy: Policy::RunToBlock, ..self.plan.clone() };
         self.runs += 1;
         let run = self.worker.run(&strict)?;
         let diverged = match run.ended() {
             Ended::Diverged { step, .. } => Some(*step),
             _ => None,
         };
+        self.learnt.extend(run.learnt());
         let seen = Seen { trace: Box::new(run.trace()), steps: run.steps() };
         match diverged {
             None => Ok(sighting.is_in(&seen.trace).then_some(seen)),

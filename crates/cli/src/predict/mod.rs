@@ -1,13 +1,14 @@
 //! `threadbare predict`: what one run almost did, and a second run that does it.
 //!
 //! A run is recorded and anomalies are predicted from its trace. Each has a schedule, which is run once, strictly.
-//! What was then seen to happen is reported; the rest was false. With a trace alone there is nothing to run, and
-//! predictions are labelled `witnessed` or `possible` instead.
+//! What was then seen to happen is reported; the rest was false. A run that showed something went where no run was
+//! before, so predictions are made from its trace next. With a trace alone there is nothing to run, and predictions
+//! are labelled `witnessed` or `possible` instead.
 
 mod confirmation;
 mod report;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use std::time::Instant;
 
 use threadbare_executor::{RunError, Worker, clip};
 use threadbare_predict::{History, Pattern, PredictError, Prediction, Predictor, pattern};
-use threadbare_trace::{Plan, Policy, Trace, format, import};
+use threadbare_trace::{Extent, Plan, Policy, Step, Trace, format, import};
 
 use crate::arguments::{PredictOptions, ProgramOptions};
 use crate::exit;
@@ -46,6 +47,12 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
                 patterns,
                 ready: &ready,
                 worker,
+                plan: Plan {
+                    max_events: options.limits.max_events,
+                    seed: options.seed,
+                    ..Plan::default()
+                },
+                queue: VecDeque::new(),
                 known: BTreeSet::new(),
                 summary: Summary::new(Instant::now()),
             };
@@ -105,6 +112,10 @@ struct Predicting<'a> {
     patterns: Vec<Pattern>,
     ready: &'a Ready,
     worker: Worker,
+    /// What is known to be shared, and the limits.
+    plan: Plan,
+    /// Schedules that showed something, to be predicted from.
+    queue: VecDeque<Vec<Step>>,
     /// Anomalies already looked at, by kind, pattern and source lines.
     known: BTreeSet<String>,
     summary: Summary,
@@ -112,18 +123,13 @@ struct Predicting<'a> {
 
 impl Predicting<'_> {
     fn run(&mut self, cancelled: &AtomicBool) -> Result<u8, Problem> {
-        let mut plan = Plan {
-            max_events: self.options.limits.max_events,
-            seed: self.options.seed,
-            ..Plan::default()
-        };
-        record::learn(&mut self.worker, &mut plan)?;
+        record::learn(&mut self.worker, &mut self.plan)?;
         self.summary.runs += record::LEARNING_RUNS;
         for number in 0..self.options.runs {
             if cancelled.load(Ordering::Relaxed) {
                 break;
             }
-            match self.predict_from(&plan, self.policy(number)) {
+            match self.predict_from(number) {
                 Err(Stopped::Run(RunError::Cancelled)) => break,
                 Err(Stopped::Run(error)) => return Err(error.into()),
                 Err(Stopped::Trace(error)) => return Err(Problem::new(format!("cannot predict: {error}"))),
@@ -134,53 +140,61 @@ impl Predicting<'_> {
         Ok(if self.summary.confirmed > 0 { exit::FOUND } else { exit::NOTHING_FOUND })
     }
 
-    /// The schedule of the `number`-th run that is predicted from.
-    fn policy(&self, number: u64) -> Policy {
+    /// The plan of the `number`-th run to predict from: as the user says, then what showed something, then random.
+    fn next_plan(&mut self, number: u64) -> Plan {
         let seed = self.options.seed.wrapping_add(number);
-        match number {
+        let policy = match number {
             0 => record::policy(self.options.schedule, seed),
             _ => Policy::Random { seed },
+        };
+        match self.queue.pop_front() {
+            Some(steps) => Plan { steps, ..self.plan.clone() },
+            None => Plan { policy, ..self.plan.clone() },
         }
     }
 
-    fn predict_from(&mut self, plan: &Plan, policy: Policy) -> Result<(), Stopped> {
-        let run = self.worker.run(&Plan { policy, ..plan.clone() })?;
-        let trace = run.trace();
+    fn predict_from(&mut self, number: u64) -> Result<(), Stopped> {
+        let plan = self.next_plan(number);
+        let trace = self.worker.run(&plan)?.trace();
         self.summary.runs += 1;
         self.summary.events += trace.events.len() as u64;
         let history = History::new(&trace)?;
         let predictor = Predictor::new(&history);
         let predictions = predictor.predict(&self.patterns);
         self.summary.infeasible += predictions.infeasible.len() as u64;
+        let mut learnt = Vec::new();
         for prediction in &predictions.list {
             let anomaly = Anomaly::new(&history, prediction);
             if self.known.insert(anomaly.identity()) {
-                self.look_at(&history, &predictor, prediction, anomaly, plan)?;
+                learnt.extend(self.look_at(&history, &predictor, prediction, anomaly)?);
             }
         }
+        // Not before: what is tracked decides what the places in a schedule mean.
+        self.plan.tracked.extend(learnt);
         Ok(())
     }
 
-    /// Confirms a prediction, and reports it if it is true.
+    /// Confirms a prediction, and reports it if it is true. Gives back what memory turned out to be shared.
     fn look_at(
         &mut self,
         history: &History<'_>,
         predictor: &Predictor<'_, '_>,
         prediction: &Prediction,
         mut anomaly: Anomaly,
-        plan: &Plan,
-    ) -> Result<(), RunError> {
+    ) -> Result<Vec<Extent>, RunError> {
         self.summary.predicted += 1;
-        let mut confirmation = Confirmation { worker: &mut self.worker, history, predictor, plan, runs: 0 };
+        let (worker, plan) = (&mut self.worker, &self.plan);
+        let mut confirmation = Confirmation { worker, history, predictor, plan, runs: 0, learnt: Vec::new() };
         let outcome = confirmation.confirm(prediction)?;
+        let learnt = confirmation.learnt;
         self.summary.runs += confirmation.runs;
         let Outcome::Happened { trace, steps, harm } = outcome else {
             self.summary.count_false(prediction.kind);
-            return Ok(());
+            return Ok(learnt);
         };
         self.summary.count_confirmed(prediction.kind, harm);
         anomaly.confirm(&trace, harm, self.summary.runs);
-        let forced = Plan { steps, strict: true, ..plan.clone() };
+        let forced = Plan { steps, strict: true, ..self.plan.clone() };
         let clip = clip(self.worker.program(), &forced, &trace, &self.ready.origin);
         let path = self.options.out.join(anomaly.clip_name(&self.ready.name()));
         match write_clip(&clip, &path) {
@@ -191,7 +205,8 @@ impl Predicting<'_> {
             println!("{}", screen::view(&trace));
         }
         anomaly.print(self.options.json);
-        Ok(())
+        self.queue.push_back(forced.steps);
+        Ok(learnt)
     }
 }
 
