@@ -7,6 +7,7 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod predict;
 mod subjects;
 
 use std::error::Error;
@@ -33,6 +34,12 @@ enum Command {
     },
     /// `hunt` with default settings on every subject, buggy and fixed
     Subjects,
+    /// What prediction costs, on generated traces
+    Predict {
+        /// Events of the longest trace
+        #[arg(long, default_value_t = 10_000_000)]
+        most: usize,
+    },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
         /// Replays of each clip
@@ -46,6 +53,7 @@ fn main() -> ExitCode {
         Command::Engine => engine::run(),
         Command::Determinism { plans } => determinism::run(plans),
         Command::Subjects => subjects::run(),
+        Command::Predict { most } => predict::run(most),
         Command::Clips { times } => clips::run(times),
     };
     match result {

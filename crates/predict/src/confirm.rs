@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, ThreadId, Trace};
+use threadbare_trace::{End, Event, EventKind, FailureKind, Pending, ThreadId, Trace};
 
 use crate::history::{History, writes};
 use crate::prediction::Prediction;
@@ -64,16 +64,23 @@ impl Sighting {
             && self.is_complete(trace, &found)
     }
 
-    /// All events are there. Of a race, the second may still be about to happen if the first ended the run: then,
-    /// too, both were next at the same time.
+    /// All events are there. If the run failed because of the first of them, the rest may be missing: of a race, the
+    /// second event if its thread stands before it; of units of work, what the interrupted unit had still to do.
     fn is_complete(&self, trace: &Trace, found: &[usize]) -> bool {
-        match (&self.sequence[found.len()..], found) {
-            ([], _) => true,
-            ([second], &[first]) if !self.stand.is_empty() => {
-                second.is_pending(trace) && is_uninterrupted(trace, &[first, trace.events.len()])
-            }
-            _ => false,
+        let missing = &self.sequence[found.len()..];
+        let Some(next) = missing.first() else { return true };
+        if !self.stand.is_empty() {
+            return next.is_pending(trace)
+                && found.last().is_some_and(|&last| is_uninterrupted(trace, &[last, trace.events.len()]));
         }
+        let begun = &self.sequence[..found.len()];
+        let interrupted = begun.iter().any(|awaited| awaited.thread == next.thread)
+            && begun.iter().any(|awaited| awaited.thread != next.thread);
+        let stands = |pending: &Pending| trace.threads[pending.thread as usize] == next.thread;
+        interrupted
+            && missing.iter().all(|awaited| awaited.thread == next.thread)
+            && matches!(trace.end, End::Failed { .. })
+            && trace.pending.iter().any(stands)
     }
 
     fn is_deadlock(&self, trace: &Trace) -> bool {

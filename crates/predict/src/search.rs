@@ -103,30 +103,43 @@ impl Search<'_, '_> {
     fn bind(&mut self, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
         let Some(side) = self.pattern.sides.get(chosen.len()) else { return self.test(chosen) };
         let units = self.units[chosen.len()];
-        let known: Option<Box<[Variable]>> = side.variables.iter().map(|&label| variables[label]).collect();
-        let fitting: Box<dyn Iterator<Item = u32>> = match &known {
-            Some(known) => Box::new(units.by_variables.get(known).into_iter().flatten().copied()),
-            None => Box::new(0..units.families.len() as u32),
-        };
-        for family in fitting {
-            let candidate = &units.families[family as usize];
-            let agrees = side
-                .variables
-                .iter()
-                .zip(&candidate.variables)
-                .all(|(&label, &variable)| variables[label].is_none_or(|known| known == variable));
-            if !agrees || self.is_chosen(chosen, candidate.thread) {
-                continue;
+        let known: Option<Vec<Variable>> = side.variables.iter().map(|&label| variables[label]).collect();
+        match known {
+            Some(known) => {
+                let guarded = units.by_variables.get(known.as_slice()).into_iter().flatten();
+                for guarded in guarded {
+                    if !self.is_guarded(chosen, guarded.guard) {
+                        guarded.families.iter().for_each(|&family| self.choose(family, chosen, variables));
+                    }
+                }
             }
-            let before = variables.clone();
-            for (&label, &variable) in side.variables.iter().zip(&candidate.variables) {
-                variables[label] = Some(variable);
-            }
-            chosen.push(family);
-            self.bind(chosen, variables);
-            chosen.pop();
-            *variables = before;
+            None => (0..units.families.len() as u32).for_each(|family| self.choose(family, chosen, variables)),
         }
+    }
+
+    /// Takes `family` for the next side, if it can be that.
+    fn choose(&mut self, family: u32, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
+        let side = &self.pattern.sides[chosen.len()];
+        let candidate = &self.units[chosen.len()].families[family as usize];
+        let mut bound = side.variables.iter().zip(&candidate.variables);
+        let agrees = bound.all(|(&label, &variable)| variables[label].is_none_or(|known| known == variable));
+        if !agrees || self.is_chosen(chosen, candidate.thread) {
+            return;
+        }
+        let before = variables.clone();
+        for (&label, &variable) in side.variables.iter().zip(&candidate.variables) {
+            variables[label] = Some(variable);
+        }
+        chosen.push(family);
+        self.bind(chosen, variables);
+        chosen.pop();
+        *variables = before;
+    }
+
+    /// A lock keeps families with this guard apart from one that was chosen.
+    fn is_guarded(&self, chosen: &[u32], guard: Option<u32>) -> bool {
+        let mut guards = chosen.iter().enumerate().map(|(side, &family)| self.family(side, family).guard);
+        guard.is_some() && guards.any(|chosen| chosen == guard)
     }
 
     fn is_chosen(&self, chosen: &[u32], thread: u32) -> bool {
@@ -143,6 +156,9 @@ impl Search<'_, '_> {
             chosen.iter().enumerate().map(|(side, &family)| self.family(side, family)).collect();
         // Two atomic operations do not race, whatever their order does.
         if self.pattern.kind == Kind::DataRace && families.iter().all(|family| family.atomic) {
+            return;
+        }
+        if !self.may_take_turns(&families) {
             return;
         }
         let Some(events) = self.satisfied(&families) else { return };
@@ -163,6 +179,22 @@ impl Search<'_, '_> {
         if !known && candidate.representatives.len() < REPRESENTATIVES {
             candidate.representatives.push(events);
         }
+    }
+
+    /// The first side can pause somewhere for the second to begin. Nearly all combinations fail here, because a lock
+    /// guards the variable, so this comes before everything that costs more.
+    fn may_take_turns(&self, families: &[&Family]) -> bool {
+        let locksets = self.history.locksets();
+        let (first, second) = (self.pattern.order[0], self.pattern.order.iter().find(|&&side| side != self.pattern.order[0]));
+        let Some(&second) = second else { return false };
+        let begins = |held: Lockset| {
+            families[second].manners.iter().any(|manner| locksets.disjoint(held, manner.first))
+        };
+        let block = self.pattern.order.iter().take_while(|&&side| side == first).count();
+        families[first].manners.iter().any(|manner| match manner.gaps.get(block - 1) {
+            Some(&gap) => self.gaps.get(gap).pauses.iter().any(|pause| begins(pause.held)),
+            None => !self.pattern.is_adjacent() || begins(manner.first),
+        })
     }
 
     fn identity(&self, families: &[&Family], events: &[u32]) -> Identity {

@@ -8,7 +8,7 @@
 use crate::gap::{GapId, Gaps};
 use crate::hash::FastMap;
 use crate::history::{History, Line};
-use crate::lockset::Lockset;
+use crate::lockset::{Held, Lockset};
 use crate::order::Segment;
 use crate::pattern::{Access, Shape};
 use crate::region::Tier;
@@ -84,6 +84,8 @@ pub struct Family {
     pub lines: Vec<Line>,
     /// All accesses are atomic operations.
     pub atomic: bool,
+    /// A lock that is held from the first access to the last, always, and by nobody else meanwhile.
+    pub guard: Option<u32>,
     pub manners: Vec<Manner>,
     /// Every event, for shapes of a single access.
     pub events: Vec<u32>,
@@ -114,8 +116,15 @@ impl Manner {
 #[derive(Debug, Default)]
 pub struct Units {
     pub families: Vec<Family>,
-    /// Families by their variables.
-    pub by_variables: FastMap<Box<[Variable]>, Vec<u32>>,
+    /// Families by their variables, and then by their guards: those with the same guard never meet.
+    pub by_variables: FastMap<Box<[Variable]>, Vec<Guarded>>,
+}
+
+/// Families with the same variables and guard.
+#[derive(Debug)]
+pub struct Guarded {
+    pub guard: Option<u32>,
+    pub families: Vec<u32>,
 }
 
 /// How far a unit is followed for its next variable, within its region and outside any.
@@ -139,8 +148,37 @@ impl Units {
                 finder.extend(thread, &mut vec![place]);
             }
         }
-        finder.units
+        let mut units = finder.units;
+        units.index(history, gaps);
+        units
     }
+
+    /// Files the families, once all of them are complete.
+    fn index(&mut self, history: &History<'_>, gaps: &Gaps) {
+        for (index, family) in self.families.iter_mut().enumerate() {
+            family.guard = guard(history, gaps, &family.manners);
+            let guards = match self.by_variables.get_mut(family.variables.as_slice()) {
+                Some(guards) => guards,
+                None => self.by_variables.entry(family.variables.clone().into()).or_default(),
+            };
+            match guards.iter_mut().find(|guarded| guarded.guard == family.guard) {
+                Some(guarded) => guarded.families.push(index as u32),
+                None => guards.push(Guarded { guard: family.guard, families: vec![index as u32] }),
+            }
+        }
+    }
+}
+
+/// A lock that every manner holds all the way.
+fn guard(history: &History<'_>, gaps: &Gaps, manners: &[Manner]) -> Option<u32> {
+    let locksets = history.locksets();
+    let exclusive = locksets.held(manners.first()?.first).iter().filter(|held| !held.shared);
+    let holds = |set: Lockset, held: &Held| locksets.held(set).binary_search(held).is_ok();
+    let held_by = |manner: &Manner, held: &Held| {
+        let ways = manner.gaps.iter().flat_map(|&gap| &gaps.get(gap).way);
+        holds(manner.first, held) && ways.into_iter().all(|&set| holds(set, held))
+    };
+    exclusive.into_iter().find(|held| manners.iter().all(|manner| held_by(manner, held))).map(|held| held.lock)
 }
 
 struct Finder<'a, 't> {
@@ -274,7 +312,7 @@ impl Finder<'_, '_> {
         atomic: bool,
         events: &[u32],
     ) -> (u32, u32) {
-        let Units { families, by_variables } = &mut self.units;
+        let families = &mut self.units.families;
         let family = match self.families.get(&key[..family_length]) {
             Some(&family) => family,
             None => {
@@ -287,13 +325,13 @@ impl Finder<'_, '_> {
                     }
                 }
                 let lines = events.iter().map(|&event| self.history.line(event)).collect();
-                by_variables.entry(variables.clone().into()).or_default().push(family);
                 families.push(Family {
                     thread,
                     tier,
                     variables,
                     lines,
                     atomic,
+                    guard: None,
                     manners: Vec::new(),
                     events: Vec::new(),
                 });

@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, Outcome};
 
+use crate::communication::Edge;
 use crate::hash::FastMap;
 use crate::history::History;
 use crate::schedule::Target;
@@ -51,61 +52,92 @@ pub enum Impossible {
 
 /// Checks a schedule for `target`.
 pub fn check(history: &History<'_>, schedule: &[u32], target: &Target) -> Result<Verdict, Impossible> {
-    let position = positions(history, schedule)?;
-    check_order(history, schedule, &position)?;
+    let positions = Positions::of(history, schedule)?;
+    check_order(history, &positions)?;
     check_locks(history, schedule)?;
-    check_target(history, schedule, target, &position)?;
-    let kept = keeps_reads(history, schedule, target) && keeps_observed(history, &position);
+    check_target(history, schedule, target, &positions)?;
+    let kept = keeps_reads(history, schedule, target) && keeps_observed(history, &positions);
     Ok(if kept { Verdict::Witnessed } else { Verdict::Possible })
 }
 
-/// Where each event is in the schedule, if every thread's events are the first of what it did, in order.
-fn positions(history: &History<'_>, schedule: &[u32]) -> Result<FastMap<u32, usize>, Impossible> {
-    let mut done = vec![0; history.threads()];
-    let mut position = FastMap::default();
-    for (at, &event) in schedule.iter().enumerate() {
-        let done = &mut done[history.thread(event) as usize];
-        if history.local(event) != *done {
-            return Err(Impossible::OutOfThreadOrder(event));
+/// Where each event is in the schedule.
+struct Positions(Vec<u32>);
+
+/// No event, or no place.
+const NONE: u32 = u32::MAX;
+
+impl Positions {
+    /// If every thread's events are the first of what it did, in order.
+    fn of(history: &History<'_>, schedule: &[u32]) -> Result<Positions, Impossible> {
+        let mut done = vec![0; history.threads()];
+        let mut positions = vec![NONE; end(schedule) as usize];
+        for (at, &event) in schedule.iter().enumerate() {
+            let done = &mut done[history.thread(event) as usize];
+            if history.local(event) != *done {
+                return Err(Impossible::OutOfThreadOrder(event));
+            }
+            *done += 1;
+            positions[event as usize] = at as u32;
         }
-        *done += 1;
-        position.insert(event, at);
+        Ok(Positions(positions))
     }
-    Ok(position)
+
+    fn get(&self, event: u32) -> Option<u32> {
+        self.0.get(event as usize).copied().filter(|&position| position != NONE)
+    }
+
+    /// If `to` happens, then after `from`.
+    fn keeps(&self, edge: &Edge) -> bool {
+        self.get(edge.to).is_none_or(|to| self.get(edge.from).is_some_and(|from| from < to))
+    }
 }
 
-fn check_order(
-    history: &History<'_>,
-    schedule: &[u32],
-    position: &FastMap<u32, usize>,
-) -> Result<(), Impossible> {
-    for edge in history.edges().iter().filter(|edge| !edge.observed) {
-        let Some(to) = position.get(&edge.to) else { continue };
-        if !position.get(&edge.from).is_some_and(|from| from < to) {
-            return Err(Impossible::TooEarly(schedule[*to]));
-        }
-    }
-    Ok(())
+/// One more than the last event of the trace that is in the schedule.
+fn end(schedule: &[u32]) -> u32 {
+    schedule.iter().max().map_or(0, |last| last + 1)
+}
+
+fn check_order(history: &History<'_>, positions: &Positions) -> Result<(), Impossible> {
+    let broken = history.edges().iter().find(|edge| !edge.observed && !positions.keeps(edge));
+    broken.map_or(Ok(()), |edge| Err(Impossible::TooEarly(edge.to)))
+}
+
+/// A thread that holds a lock, whether it only reads, and how often it took it.
+struct Holder {
+    thread: u32,
+    shared: bool,
+    depth: u32,
 }
 
 fn check_locks(history: &History<'_>, schedule: &[u32]) -> Result<(), Impossible> {
-    let mut acquires = FastMap::default();
-    let mut releases = FastMap::default();
-    for section in history.locksets().sections() {
-        acquires.insert(section.acquire, section);
-        releases.extend(section.release.map(|release| (release, section)));
-    }
-    let mut holders: FastMap<u32, Vec<(u32, bool)>> = FastMap::default();
-    for event in schedule {
-        if let Some(section) = acquires.get(event) {
-            let holders = holders.entry(section.held.lock).or_default();
-            if holders.iter().any(|&(_, shared)| !(shared && section.held.shared)) {
-                return Err(Impossible::LockHeld(*event));
+    let mut locks: FastMap<u32, Vec<Holder>> = FastMap::default();
+    for &index in schedule {
+        let event = history.event(index);
+        if event.outcome != Outcome::Done {
+            continue;
+        }
+        match event.kind {
+            EventKind::Lock | EventKind::ReadLock => {
+                let shared = event.kind == EventKind::ReadLock;
+                let holders = locks.entry(event.object).or_default();
+                if let Some(mine) = holders.iter_mut().find(|holder| holder.thread == event.thread) {
+                    mine.depth += 1;
+                } else if holders.iter().all(|holder| holder.shared && shared) {
+                    holders.push(Holder { thread: event.thread, shared, depth: 1 });
+                } else {
+                    return Err(Impossible::LockHeld(index));
+                }
             }
-            holders.push((section.thread, section.held.shared));
-        } else if let Some(section) = releases.get(event) {
-            let holders = holders.entry(section.held.lock).or_default();
-            holders.retain(|&(thread, _)| thread != section.thread);
+            EventKind::Unlock | EventKind::ReadUnlock => {
+                let holders = locks.entry(event.object).or_default();
+                if let Some(at) = holders.iter().position(|holder| holder.thread == event.thread) {
+                    holders[at].depth -= 1;
+                    if holders[at].depth == 0 {
+                        holders.swap_remove(at);
+                    }
+                }
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -117,21 +149,22 @@ fn check_target(
     history: &History<'_>,
     schedule: &[u32],
     target: &Target,
-    position: &FastMap<u32, usize>,
+    positions: &Positions,
 ) -> Result<(), Impossible> {
     let mut last = None;
-    for event in &target.sequence {
-        let at = position.get(event).copied();
+    for &event in &target.sequence {
+        let at = positions.get(event);
         if at.is_none() || at <= last {
-            return Err(Impossible::NotThere(*event));
+            return Err(Impossible::NotThere(event));
         }
         last = at;
     }
-    let start = if target.sequence.is_empty() { schedule.len() } else { schedule.len() - target.sequence.len() };
+    let start = schedule.len() - target.sequence.len();
     for &event in &target.stand {
-        let thread = history.thread(event);
-        let before = schedule[..start].iter().filter(|&&other| history.thread(other) == thread).count();
-        if before != history.local(event) as usize {
+        let events = history.events_of(history.thread(event));
+        let local = history.local(event) as usize;
+        let before = |event: u32| positions.get(event).is_some_and(|at| (at as usize) < start);
+        if before(event) || (local > 0 && !before(events[local - 1])) {
             return Err(Impossible::NotThere(event));
         }
     }
@@ -141,44 +174,45 @@ fn check_target(
 /// Every read sees what it saw. If the last thing that a thread does is a read of the anomaly, what it sees changes
 /// nothing any more.
 fn keeps_reads(history: &History<'_>, schedule: &[u32], target: &Target) -> bool {
-    let mut last_of_thread = vec![None; history.threads()];
+    let mut last_of_thread = vec![NONE; history.threads()];
     for &event in schedule {
-        last_of_thread[history.thread(event) as usize] = Some(event);
+        last_of_thread[history.thread(event) as usize] = event;
     }
-    let is_last = |event: u32| {
-        target.sequence.contains(&event) && last_of_thread[history.thread(event) as usize] == Some(event)
+    let no_longer_matters = |event: u32| {
+        target.sequence.contains(&event) && last_of_thread[history.thread(event) as usize] == event
     };
-    let horizon = schedule.iter().max().map_or(0, |last| last + 1);
-    let as_observed = writers(history, 0..horizon);
+    let as_observed = writers(history, 0..end(schedule));
     let as_scheduled = writers(history, schedule.iter().copied());
-    as_scheduled.iter().all(|(event, writer)| is_last(*event) || as_observed.get(event) == Some(writer))
+    let sees_the_same = |&event: &u32| as_scheduled[event as usize] == as_observed[event as usize];
+    schedule.iter().all(|event| sees_the_same(event) || no_longer_matters(*event))
 }
 
-/// For each read, the event that last wrote to a byte of its variable. (For variables of several parts this asks for
-/// more than is needed.)
-fn writers(history: &History<'_>, events: impl Iterator<Item = u32>) -> FastMap<u32, Option<u32>> {
+/// For each event that reads, the one that wrote its variable last. (For variables of several parts this asks for more
+/// than is needed.)
+fn writers(history: &History<'_>, events: impl Iterator<Item = u32>) -> Vec<u32> {
     use EventKind::{AtomicLoad, AtomicRmw, Read};
-    let mut last = FastMap::default();
-    let mut seen = FastMap::default();
-    for event in events {
-        let kind = history.event(event).kind;
-        if !kind.is_access() {
+    let mut last = vec![NONE; history.variables().count()];
+    let mut seen = Vec::new();
+    for index in events {
+        if seen.len() <= index as usize {
+            seen.resize(index as usize + 1, NONE);
+        }
+        let event = history.event(index);
+        if !event.kind.is_access() {
             continue;
         }
-        let variable = history.variable(event);
-        if matches!(kind, Read | AtomicLoad | AtomicRmw) || history.variables().is_mixed(variable) {
-            seen.insert(event, last.get(&variable).copied());
+        let variable = history.variables().variable(event);
+        if matches!(event.kind, Read | AtomicLoad | AtomicRmw) || history.variables().is_mixed(variable) {
+            seen[index as usize] = last[variable as usize];
         }
-        if history.writes(event) {
-            last.insert(variable, event);
+        if history.writes(index) {
+            last[variable as usize] = index;
         }
     }
     seen
 }
 
 /// Objects with a state of their own go through the same states.
-fn keeps_observed(history: &History<'_>, position: &FastMap<u32, usize>) -> bool {
-    let kept = |from: u32, to: usize| position.get(&from).is_some_and(|&from| from < to);
-    let observed = history.edges().iter().filter(|edge| edge.observed);
-    observed.filter_map(|edge| Some((edge.from, *position.get(&edge.to)?))).all(|(from, to)| kept(from, to))
+fn keeps_observed(history: &History<'_>, positions: &Positions) -> bool {
+    history.edges().iter().filter(|edge| edge.observed).all(|edge| positions.keeps(edge))
 }

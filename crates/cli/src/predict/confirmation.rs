@@ -5,7 +5,7 @@ use threadbare_predict::confirm::{Sighting, final_values, serial_orders};
 use threadbare_predict::plan::steps;
 use threadbare_predict::schedule::{Schedule, Target};
 use threadbare_predict::{History, Kind, Prediction, Predictor};
-use threadbare_trace::{Extent, Plan, Policy, Step, Trace};
+use threadbare_trace::{Extent, FailureKind, Plan, Policy, Step, Trace};
 
 /// What an anomaly did to the run that showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +78,14 @@ impl Confirmation<'_, '_> {
         let sighting = Sighting::of(self.history, target);
         let steps = steps(self.history, schedule);
         let last = steps.len() as u32 - 1;
-        let strict =
-            Plan { steps, strict: true, learn: true, policy: Policy::RunToBlock, ..self.plan.clone() };
+        let strict = Plan {
+            steps,
+            strict: true,
+            learn: true,
+            policy: Policy::RunToBlock,
+            max_events: self.plan.max_events.min(self.enough_events()),
+            ..self.plan.clone()
+        };
         self.runs += 1;
         let run = self.worker.run(&strict)?;
         let diverged = match run.ended() {
@@ -87,8 +93,11 @@ impl Confirmation<'_, '_> {
             _ => None,
         };
         self.learnt.extend(run.learnt());
+        // Threads that the steps hold back are waited for in vain: that says nothing of the program.
+        let stuck = matches!(run.ended(), Ended::Failed { kind: FailureKind::Livelock, .. });
         let seen = Seen { trace: Box::new(run.trace()), steps: run.steps() };
         match diverged {
+            None if stuck => Ok(None),
             None => Ok(sighting.is_in(&seen.trace).then_some(seen)),
             // A thread that did its part of the anomaly went another way than recorded after it, so that the last
             // step never came to its stop. Without being strict, the run goes on from there.
@@ -100,6 +109,13 @@ impl Confirmation<'_, '_> {
             }
             Some(_) => Ok(None),
         }
+    }
+
+    /// A run of the same program has about as many events as the recorded one. One that has far more waits in a loop
+    /// for a thread that its steps hold back.
+    fn enough_events(&self) -> u64 {
+        const LEAST: u64 = 10_000;
+        LEAST + 4 * self.history.trace().events.len() as u64
     }
 
     fn judged(&mut self, prediction: &Prediction, seen: Option<Seen>) -> Result<Outcome, RunError> {
