@@ -93,7 +93,8 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
 /// The run ended in the failure that the clip names. A clip of an anomaly that nothing failed of names none: there,
 /// the events are all there is to show.
 fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
-    clip.finding.is_empty() || matches!(&trace.end, End::Failed { kind, message, .. }
+    clip.finding.is_empty()
+        || matches!(&trace.end, End::Failed { kind, message, .. }
         if kind.finding() == clip.finding && *message == clip.message)
 }
 

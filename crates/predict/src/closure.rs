@@ -131,7 +131,8 @@ impl Growing<'_> {
             let Some(last) = cursor.checked_sub(1) else { continue };
             latest = latest.max(Some(sections[last].acquire));
             let begun = uses.exclusive[at].partition_point(|&(local, _)| local < count);
-            latest_exclusive = latest_exclusive.max(begun.checked_sub(1).map(|last| uses.exclusive[at][last].1));
+            latest_exclusive =
+                latest_exclusive.max(begun.checked_sub(1).map(|last| uses.exclusive[at][last].1));
         }
         let mut grew = false;
         for (at, (thread, sections)) in uses.threads.iter().enumerate() {
@@ -150,7 +151,11 @@ impl Growing<'_> {
 ///
 /// An event that has to be over before the others can be next cannot be next together with any later ones either,
 /// so each list is walked once.
-pub fn first_together(closure: &Closure, history: &History<'_>, lists: &[&[u32]]) -> Option<(Vec<u32>, Prefix)> {
+pub fn first_together(
+    closure: &Closure,
+    history: &History<'_>,
+    lists: &[&[u32]],
+) -> Option<(Vec<u32>, Prefix)> {
     let mut growing = closure.nothing();
     let mut places = vec![0; lists.len()];
     loop {

@@ -36,9 +36,8 @@ impl Sighting {
         let awaited = |&event: &u32| awaited(history, event);
         let events = &target.sequence;
         let variables = history.variables();
-        let meet = |&(a, b): &(usize, usize)| {
-            variables.overlap(history.event(events[a]), history.event(events[b]))
-        };
+        let meet =
+            |&(a, b): &(usize, usize)| variables.overlap(history.event(events[a]), history.event(events[b]));
         let pairs = (0..events.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
         Sighting {
             stand: target.stand.iter().map(awaited).collect(),
@@ -138,7 +137,8 @@ impl Awaited {
 
 /// Nothing but bookkeeping lies between these events.
 fn is_uninterrupted(trace: &Trace, found: &[usize]) -> bool {
-    let between = |pair: &[usize]| trace.events[pair[0] + 1..pair[1]].iter().all(|event| event.kind.is_silent());
+    let between =
+        |pair: &[usize]| trace.events[pair[0] + 1..pair[1]].iter().all(|event| event.kind.is_silent());
     found.windows(2).all(between)
 }
 
@@ -153,7 +153,8 @@ pub fn serial_orders(history: &History<'_>, prediction: &Prediction) -> Vec<Targ
         }
     }
     let orders = permutations(&(0..units.len() as u32).collect::<Vec<_>>());
-    let whole = |order: &Vec<u32>| order.iter().flat_map(|&unit| units[unit as usize].clone()).collect::<Vec<_>>();
+    let whole =
+        |order: &Vec<u32>| order.iter().flat_map(|&unit| units[unit as usize].clone()).collect::<Vec<_>>();
     orders.iter().map(|order| Target::sequence(&whole(order))).collect()
 }
 

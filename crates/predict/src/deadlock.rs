@@ -62,13 +62,8 @@ fn abstract_acquires(history: &History<'_>) -> Vec<AbstractAcquire> {
             merged.entry(key).or_default().push(section.acquire);
         }
     }
-    let acquire = |((thread, wanted, held, line), instances)| AbstractAcquire {
-        thread,
-        wanted,
-        held,
-        line,
-        instances,
-    };
+    let acquire =
+        |((thread, wanted, held, line), instances)| AbstractAcquire { thread, wanted, held, line, instances };
     merged.into_iter().map(acquire).collect()
 }
 

@@ -34,11 +34,8 @@ struct Writer {
 impl Dependence {
     pub fn of(history: &History<'_>) -> Dependence {
         let threads = history.threads();
-        let mut dependence = Dependence {
-            threads,
-            changes: vec![vec![0]; threads],
-            clocks: vec![vec![0; threads]; threads],
-        };
+        let mut dependence =
+            Dependence { threads, changes: vec![vec![0]; threads], clocks: vec![vec![0; threads]; threads] };
         let mut writers: Vec<Option<Writer>> = vec![None; history.variables().count()];
         let mut edges = history.edges().iter().peekable();
         for (index, event) in history.trace().events.iter().enumerate() {

@@ -49,18 +49,7 @@ impl<'t> History<'t> {
         let (threads, local) = by_thread(trace);
         let lock_events = lock_events(&locksets, &local, threads.len());
         let lines = lines(trace);
-        Ok(History {
-            trace,
-            locksets,
-            edges,
-            order,
-            regions,
-            variables,
-            threads,
-            local,
-            lines,
-            lock_events,
-        })
+        Ok(History { trace, locksets, edges, order, regions, variables, threads, local, lines, lock_events })
     }
 
     pub fn trace(&self) -> &'t Trace {

@@ -86,7 +86,9 @@ pub enum PatternError {
     Length { name: String, events: usize },
     #[error("pattern \"{name}\": \"{found}\" in AT is neither r nor w")]
     Access { name: String, found: String },
-    #[error("pattern \"{name}\": thread {thread} is in region {first} and in region {second}; one is supported")]
+    #[error(
+        "pattern \"{name}\": thread {thread} is in region {first} and in region {second}; one is supported"
+    )]
     TwoRegions { name: String, thread: String, first: String, second: String },
     #[error("pattern \"{name}\": region {region} is entered by two threads")]
     TwoThreads { name: String, region: String },

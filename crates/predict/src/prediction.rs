@@ -84,7 +84,8 @@ impl<'h, 't> Predictor<'h, 't> {
     fn access_anomaly(&self, found: &Found, candidate: &Candidate, pattern: &Pattern) -> Option<Prediction> {
         let race = pattern.kind == Kind::DataRace;
         let target = |events: &[u32]| if race { Target::race(events) } else { Target::sequence(events) };
-        let sound = if race { self.sound_race(found, candidate) } else { self.sound_sequence(candidate, pattern) };
+        let sound =
+            if race { self.sound_race(found, candidate) } else { self.sound_sequence(candidate, pattern) };
         let (events, verdict, schedule) = sound.or_else(|| {
             candidate.representatives.iter().find_map(|events| {
                 let events = if race { self.reversed(events) } else { events.clone() };
@@ -141,7 +142,11 @@ impl<'h, 't> Predictor<'h, 't> {
 
     /// A violation that is certain, if there is one: up to where the first unit pauses and the others begin, all is
     /// as it was.
-    fn sound_sequence(&self, candidate: &Candidate, pattern: &Pattern) -> Option<(Vec<u32>, Verdict, Schedule)> {
+    fn sound_sequence(
+        &self,
+        candidate: &Candidate,
+        pattern: &Pattern,
+    ) -> Option<(Vec<u32>, Verdict, Schedule)> {
         candidate.representatives.iter().find_map(|events| {
             let target = Target::sequence(events);
             let pauses = self.pauses(events, pattern);

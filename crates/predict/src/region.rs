@@ -49,6 +49,11 @@ pub fn regions(trace: &Trace, locksets: &Locksets, order: &Order) -> Vec<Region>
 /// Event `b` is further on than `a`, earlier in the same thread, in the innermost function that both are in.
 pub fn same_pass(trace: &Trace, a: u32, b: u32) -> bool {
     let (a, b) = (&trace.events[a as usize], &trace.events[b as usize]);
+    let address = |location: u32| trace.locations[location as usize].address;
+    // Traces from elsewhere have no addresses, and many events.
+    if address(a.location) == 0 {
+        return false;
+    }
     let path = |stack: u32, location: u32| {
         let mut path = vec![location];
         let mut node = stack;
@@ -60,7 +65,6 @@ pub fn same_pass(trace: &Trace, a: u32, b: u32) -> bool {
         path
     };
     let (from, to) = (path(a.stack, a.location), path(b.stack, b.location));
-    let address = |location: u32| trace.locations[location as usize].address;
     from.iter()
         .zip(&to)
         .find(|(from, to)| from != to)

@@ -269,7 +269,9 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     /// Runs others until `event` can happen.
     fn bring_what_is_needed(&mut self, event: u32) -> bool {
         let history = self.history();
-        history.incoming(event).all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
+        history
+            .incoming(event)
+            .all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
             && self.free_what_is_wanted(event)
     }
 
@@ -278,9 +280,8 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
         let sections = history.locksets().sections();
         while let Some(section) = self.in_the_way(event) {
             let section = sections[section as usize];
-            let freed = section
-                .release
-                .is_some_and(|release| self.bring(section.thread, history.local(release) + 1));
+            let freed =
+                section.release.is_some_and(|release| self.bring(section.thread, history.local(release) + 1));
             if !freed {
                 return false;
             }

@@ -113,7 +113,9 @@ impl Search<'_, '_> {
                     }
                 }
             }
-            None => (0..units.families.len() as u32).for_each(|family| self.choose(family, chosen, variables)),
+            None => {
+                (0..units.families.len() as u32).for_each(|family| self.choose(family, chosen, variables))
+            }
         }
     }
 
@@ -185,7 +187,8 @@ impl Search<'_, '_> {
     /// guards the variable, so this comes before everything that costs more.
     fn may_take_turns(&self, families: &[&Family]) -> bool {
         let locksets = self.history.locksets();
-        let (first, second) = (self.pattern.order[0], self.pattern.order.iter().find(|&&side| side != self.pattern.order[0]));
+        let (first, second) =
+            (self.pattern.order[0], self.pattern.order.iter().find(|&&side| side != self.pattern.order[0]));
         let Some(&second) = second else { return false };
         let begins = |held: Lockset| {
             families[second].manners.iter().any(|manner| locksets.disjoint(held, manner.first))

@@ -142,10 +142,15 @@ impl Units {
             manners: FastMap::default(),
             families: FastMap::default(),
             key: Vec::new(),
+            events: Vec::new(),
+            seen: Vec::new(),
         };
+        let mut places = Vec::with_capacity(shape.len());
         for thread in 0..history.threads() {
             for place in 0..accesses.threads[thread].len() {
-                finder.extend(thread, &mut vec![place]);
+                places.push(place);
+                finder.extend(thread, &mut places);
+                places.pop();
             }
         }
         let mut units = finder.units;
@@ -178,7 +183,10 @@ fn guard(history: &History<'_>, gaps: &Gaps, manners: &[Manner]) -> Option<u32> 
         let ways = manner.gaps.iter().flat_map(|&gap| &gaps.get(gap).way);
         holds(manner.first, held) && ways.into_iter().all(|&set| holds(set, held))
     };
-    exclusive.into_iter().find(|held| manners.iter().all(|manner| held_by(manner, held))).map(|held| held.lock)
+    exclusive
+        .into_iter()
+        .find(|held| manners.iter().all(|manner| held_by(manner, held)))
+        .map(|held| held.lock)
 }
 
 struct Finder<'a, 't> {
@@ -190,8 +198,10 @@ struct Finder<'a, 't> {
     /// (family, manner) by what makes up both.
     manners: FastMap<Box<[u32]>, (u32, u32)>,
     families: FastMap<Box<[u32]>, u32>,
-    /// A key being looked up, kept for its memory.
+    /// A key being looked up, the events of an occurrence, variables met; kept for their memory.
     key: Vec<u32>,
+    events: Vec<u32>,
+    seen: Vec<Variable>,
 }
 
 impl Finder<'_, '_> {
@@ -203,8 +213,12 @@ impl Finder<'_, '_> {
             return;
         }
         let Some(&(wanted, _)) = self.shape.get(places.len()) else {
-            let events: Vec<u32> = places.iter().map(|&place| self.event(thread, place)).collect();
-            return self.add(thread as u32, &events);
+            let mut events = std::mem::take(&mut self.events);
+            events.clear();
+            events.extend(places.iter().map(|&place| self.event(thread, place)));
+            self.add(thread as u32, &events);
+            self.events = events;
+            return;
         };
         let position = self.shape[..places.len()].iter().rposition(|&(variable, _)| variable == wanted);
         match position {
@@ -238,8 +252,9 @@ impl Finder<'_, '_> {
     fn extend_to_new(&mut self, thread: usize, places: &mut Vec<usize>) {
         let last = places[places.len() - 1];
         let (from, wanted) = (self.event(thread, last), self.shape[places.len()].1);
-        let mut seen: Vec<Variable> =
-            places.iter().map(|&place| self.history.variable(self.event(thread, place))).collect();
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.clear();
+        seen.extend(places.iter().map(|&place| self.history.variable(self.event(thread, place))));
         let end = self.accesses.threads[thread].len();
         for (distance, place) in (last + 1..end).take(WINDOW).enumerate() {
             let event = self.event(thread, place);
@@ -248,7 +263,7 @@ impl Finder<'_, '_> {
             let again = self.history.variable(event) == self.history.variable(from)
                 && self.history.writes(event) == self.history.writes(from);
             if too_far || again || self.history.segment(event) != self.history.segment(from) {
-                return;
+                break;
             }
             let variable = self.history.variable(event);
             if !self.does(event, wanted) || seen.contains(&variable) {
@@ -261,6 +276,7 @@ impl Finder<'_, '_> {
                 places.pop();
             }
         }
+        self.seen = seen;
     }
 
     fn is_unit(&self, thread: usize, first: usize, last: usize) -> bool {
@@ -289,7 +305,8 @@ impl Finder<'_, '_> {
             key.push(self.gaps.between(history, pair[0], pair[1]));
         }
         let known = self.manners.get(key.as_slice()).copied();
-        let (family, manner) = known.unwrap_or_else(|| self.file(&key, family_length, thread, tier, atomic, events));
+        let (family, manner) =
+            known.unwrap_or_else(|| self.file(&key, family_length, thread, tier, atomic, events));
         let family = &mut self.units.families[family as usize];
         if events.len() == 1 {
             family.events.extend(events);

@@ -91,7 +91,11 @@ impl Variables {
 #[derive(PartialEq, Eq, Hash)]
 enum Block<'t> {
     Global(&'t str),
-    Heap { site: u32, thread: u32, ordinal: u32 },
+    Heap {
+        site: u32,
+        thread: u32,
+        ordinal: u32,
+    },
     Stack(u32),
     Memory,
     /// Something that overlaps nothing.

@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId, Trace,
+    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
+    Trace,
 };
 
 /// The most events that are read: they are numbered with 32 bits.

@@ -3,7 +3,8 @@
 //! taken in either order.
 
 use threadbare_trace::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId, Trace,
+    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
+    Trace,
 };
 
 pub const DESCRIPTION: &str = "8 threads, 1000 variables, 20 locks, 10 % synchronisation";
@@ -150,17 +151,15 @@ impl Generator {
 }
 
 fn empty(events: usize) -> Trace {
-    let named = |name: String| Object {
-        name: ObjectName::Global { symbol: name.clone(), offset: 0 },
-        display: name,
-    };
+    let named =
+        |name: String| Object { name: ObjectName::Global { symbol: name.clone(), offset: 0 }, display: name };
     let mut objects = vec![Object::none()];
     objects.extend((0..LOCKS * GUARDED).map(|number| named(format!("v{number}"))));
     objects.extend((0..LOCKS).map(|number| named(format!("l{number}"))));
-    objects.extend((0..THREADS as u32).map(|number| Object {
-        name: ObjectName::Thread(number),
-        display: format!("thread {number}"),
-    }));
+    objects.extend(
+        (0..THREADS as u32)
+            .map(|number| Object { name: ObjectName::Thread(number), display: format!("thread {number}") }),
+    );
     let place = |line: u32| Location {
         address: 0,
         frames: vec![Frame { file: "generated".into(), line: line + 1, ..Frame::default() }],

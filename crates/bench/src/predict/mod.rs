@@ -20,7 +20,9 @@ const MEMORY_GOAL: f64 = 1024.0;
 
 pub fn run(most: usize) -> Result<bool> {
     println!("generated traces: {}", generate::DESCRIPTION);
-    println!("seconds of processor time, with the most memory in use meanwhile (MiB, the trace itself included)\n");
+    println!(
+        "seconds of processor time, with the most memory in use meanwhile (MiB, the trace itself included)\n"
+    );
     println!(
         "{:>10} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14} {:>10} {:>12}",
         "events", "locksets", "+ order", "+ the rest", "search", "sound", "deadlocks", "in all", "a schedule"

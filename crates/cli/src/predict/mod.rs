@@ -47,11 +47,7 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
                 patterns,
                 ready: &ready,
                 worker,
-                plan: Plan {
-                    max_events: options.limits.max_events,
-                    seed: options.seed,
-                    ..Plan::default()
-                },
+                plan: Plan { max_events: options.limits.max_events, seed: options.seed, ..Plan::default() },
                 queue: VecDeque::new(),
                 known: BTreeSet::new(),
                 summary: Summary::new(Instant::now()),

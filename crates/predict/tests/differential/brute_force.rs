@@ -33,8 +33,9 @@ struct State {
 
 /// Conflicting accesses of different threads, the earlier event first.
 pub fn conflicting_pairs(trace: &Trace) -> Vec<Vec<u32>> {
-    let accesses: Vec<u32> =
-        (0..trace.events.len() as u32).filter(|&event| trace.events[event as usize].kind.is_access()).collect();
+    let accesses: Vec<u32> = (0..trace.events.len() as u32)
+        .filter(|&event| trace.events[event as usize].kind.is_access())
+        .collect();
     let mut pairs = Vec::new();
     for (at, &a) in accesses.iter().enumerate() {
         pairs.extend(accesses[at + 1..].iter().filter(|&&b| conflict(trace, a, b)).map(|&b| vec![a, b]));

@@ -1,7 +1,8 @@
 //! Random small programs, and a random run of each.
 
 use threadbare_trace::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId, Trace,
+    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
+    Trace,
 };
 
 /// How locks are used.
@@ -136,7 +137,9 @@ fn run(random: &mut Random, programs: &[Vec<Operation>]) -> Trace {
         match kind {
             EventKind::Lock => holders[object as usize].push((thread, false)),
             EventKind::ReadLock => holders[object as usize].push((thread, true)),
-            EventKind::Unlock | EventKind::ReadUnlock => holders[object as usize].retain(|(of, _)| *of != thread),
+            EventKind::Unlock | EventKind::ReadUnlock => {
+                holders[object as usize].retain(|(of, _)| *of != thread)
+            }
             EventKind::Fork => begun[(object - thread_object(0)) as usize] = true,
             _ => {}
         }
@@ -146,17 +149,15 @@ fn run(random: &mut Random, programs: &[Vec<Operation>]) -> Trace {
 }
 
 fn empty(threads: usize) -> Trace {
-    let named = |name: String| Object {
-        name: ObjectName::Global { symbol: name.clone(), offset: 0 },
-        display: name,
-    };
+    let named =
+        |name: String| Object { name: ObjectName::Global { symbol: name.clone(), offset: 0 }, display: name };
     let mut objects = vec![Object::none()];
     objects.extend((0..VARIABLES).map(|number| named(format!("x{number}"))));
     objects.extend((0..LOCKS).map(|number| named(format!("l{number}"))));
-    objects.extend((0..threads as u32).map(|thread| Object {
-        name: ObjectName::Thread(thread),
-        display: format!("thread {thread}"),
-    }));
+    objects.extend(
+        (0..threads as u32)
+            .map(|thread| Object { name: ObjectName::Thread(thread), display: format!("thread {thread}") }),
+    );
     let children = (1..threads as u32).map(|ordinal| ThreadId::main().child(ordinal));
     Trace {
         program: String::new(),
@@ -172,7 +173,8 @@ fn empty(threads: usize) -> Trace {
 }
 
 fn push(trace: &mut Trace, thread: u32, kind: EventKind, object: u32, line: u32) {
-    let location = Location { address: 0, frames: vec![Frame { file: "f".into(), line, ..Frame::default() }] };
+    let location =
+        Location { address: 0, frames: vec![Frame { file: "f".into(), line, ..Frame::default() }] };
     let known = trace.locations.iter().position(|other| *other == location);
     let location = known.unwrap_or_else(|| {
         trace.locations.push(location);

@@ -107,6 +107,8 @@ fn the_programs_have_something_to_find() {
         unsound += all.races.difference(&sound.races).count();
         deadlocks += all.deadlocks.len();
     }
-    println!("{explored} programs: {races} races, {unsound} that are not sync-preserving, {deadlocks} deadlocks");
+    println!(
+        "{explored} programs: {races} races, {unsound} that are not sync-preserving, {deadlocks} deadlocks"
+    );
     assert!(explored > PROGRAMS / 2 && races > 5000 && unsound > 100 && deadlocks > 20);
 }

@@ -8,7 +8,8 @@ fn message(result: Result<Trace, ImportError>) -> String {
 
 #[test]
 fn every_operation_of_std_becomes_an_event() {
-    let text = b"T0|fork(T1)|3\nT1|begin()|0\nT1|acq(l)|7\nT1|w(x)|8\nT1|r(x)|8\nT1|branch()|8\nT1|rel(l)|9\n\
+    let text =
+        b"T0|fork(T1)|3\nT1|begin()|0\nT1|acq(l)|7\nT1|w(x)|8\nT1|r(x)|8\nT1|branch()|8\nT1|rel(l)|9\n\
                  T1|end()|0\nT0|join(T1)|4\n";
     let trace = std(text).unwrap();
     let kinds: Vec<EventKind> = trace.events.iter().map(|event| event.kind).collect();
@@ -35,8 +36,14 @@ fn what_cannot_be_a_trace_is_refused_with_its_line() {
         (b"T0|rel(l)|1\n", "line 1: T0 releases l, which nobody holds"),
         (b"T0|acq(l)|1\n\nT1|acq(l)|2\n", "line 3: T1 takes l, which T0 holds"),
         (b"T0|w(x)|1\nT0|jump(x)|2\n", "line 2: unknown operation `jump`"),
-        (b"T0|w(x)|1\nT1|acq(lo", "line 2: the file ends where an operation such as T1|acq(lock)|7 is expected"),
-        (b"T0|w(x)|1\nT1|acq(lo)|1|2\n", "line 2: expected an operation such as T1|acq(lock)|7, found `T1|acq(lo)|1|2`"),
+        (
+            b"T0|w(x)|1\nT1|acq(lo",
+            "line 2: the file ends where an operation such as T1|acq(lock)|7 is expected",
+        ),
+        (
+            b"T0|w(x)|1\nT1|acq(lo)|1|2\n",
+            "line 2: expected an operation such as T1|acq(lock)|7, found `T1|acq(lo)|1|2`",
+        ),
         (b"T0|w(x)|main.c:3\n", "line 1: expected a location number below 2^32, found `main.c:3`"),
         (b"T0|w(x)|1\nT0|fork(T0)|1\n", "line 2: T0 is forked, but it exists already"),
         (b"T0|w(\xff)|1\n", "line 1: not text in UTF-8"),
@@ -63,7 +70,8 @@ fn what_was_exported_is_read_again() {
     let (mut as_std, mut as_csv) = (Vec::new(), Vec::new());
     crate::export::std(&trace, &mut as_std).unwrap();
     crate::export::csv(&trace, &mut as_csv).unwrap();
-    let kinds = |trace: &Trace| trace.events.iter().map(|event| (event.thread, event.kind)).collect::<Vec<_>>();
+    let kinds =
+        |trace: &Trace| trace.events.iter().map(|event| (event.thread, event.kind)).collect::<Vec<_>>();
     assert_eq!(kinds(&std(&as_std).unwrap()), kinds(&trace));
     assert_eq!(kinds(&csv(&as_csv).unwrap()), kinds(&trace));
 }
