@@ -3,5 +3,6 @@
 mod clips;
 mod interrupt;
 mod messages;
+mod predict;
 mod subjects;
 mod support;
