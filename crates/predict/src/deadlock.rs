@@ -34,8 +34,8 @@ pub struct Candidate {
 }
 
 /// Longer cycles are not looked for, and no more than so many of them.
-const LONGEST: usize = 6;
-const MOST_CYCLES: usize = 100_000;
+const LONGEST: usize = 4;
+const MOST_CYCLES: usize = 10_000;
 
 /// Cycles, told apart by the lines of their acquisitions (sorted).
 pub fn search(history: &History<'_>) -> BTreeMap<Vec<Line>, Candidate> {
