@@ -21,6 +21,8 @@ pub struct Arguments {
 pub enum Command {
     /// Run the program under many schedules and show what goes wrong
     Hunt(HuntOptions),
+    /// Predict from one run what other schedules of it would show, and confirm each by a second run
+    Predict(PredictOptions),
     /// Run the program once and keep the trace
     Record(RecordOptions),
     /// Run a clip: the same failure, every time
@@ -160,6 +162,58 @@ fn wrong_budget(text: &str) -> String {
     format!(
         "`{text}` is neither a time such as 30s, 5m or 1h (up to a year) nor a number of runs such as 1000runs"
     )
+}
+
+#[derive(Args)]
+pub struct PredictOptions {
+    /// A program built with -fsanitize=thread, or a C or C++ file
+    #[arg(value_name = "TARGET", required_unless_present = "trace", conflicts_with = "trace")]
+    pub target: Option<PathBuf>,
+
+    /// Predict from this trace instead, without a program: as `record` writes it, or in RAPID's STD or (by the
+    /// ending .csv) CSV format
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Arguments for the program
+    #[arg(last = true, value_name = "ARGS")]
+    pub arguments: Vec<String>,
+
+    /// What the program reads as its standard input; `-` for all that this command has on its own [default:
+    /// nothing]
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
+
+    /// A further argument for the compiler, when TARGET is a source file; may be repeated
+    #[arg(long = "cc-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub compiler_arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub limits: LimitOptions,
+
+    /// Seed of all choices
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+
+    /// Who runs when, in the run that is predicted from
+    #[arg(long, value_enum, default_value_t = Schedule::RunToBlock)]
+    pub schedule: Schedule,
+
+    /// Predict from so many runs: the first, those that showed something, then random ones
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub runs: u64,
+
+    /// A file with further patterns to look for; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub patterns: Vec<PathBuf>,
+
+    /// Where clips are written
+    #[arg(long, default_value = "threadbare-out", value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

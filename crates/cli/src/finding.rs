@@ -46,7 +46,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(frame: &Frame) -> Place {
+    pub fn of(frame: &Frame) -> Place {
         Place {
             file: frame.file.clone(),
             line: frame.line,
@@ -80,19 +80,25 @@ impl Finding {
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
     pub fn save(&mut self, clip: &Clip, ready: &Ready, program: &str, directory: &Path) -> io::Result<()> {
-        fs::create_dir_all(directory)?;
         ready.save_input()?;
         let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
         let places: Vec<String> = self.locations.iter().map(place).collect();
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
-        file::write(&path, |out| write!(out, "{clip}"))?;
+        write_clip(clip, &path)?;
         self.clip = Some(path);
         Ok(())
     }
 }
 
-fn fingerprint(parts: &[&str]) -> u32 {
+/// Writes a clip, and the directory for it if there is none.
+pub fn write_clip(clip: &Clip, path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    file::write(path, |out| write!(out, "{clip}"))
+}
+
+/// A short name for what `parts` say.
+pub fn fingerprint(parts: &[&str]) -> u32 {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -12,6 +12,7 @@ mod finding;
 mod hunt;
 mod input;
 mod output;
+mod predict;
 mod problem;
 mod record;
 mod replay;
@@ -32,11 +33,15 @@ use problem::Problem;
 /// The command `threadbare`.
 pub fn threadbare() -> ExitCode {
     let arguments = Arguments::parse();
-    let watches = matches!(arguments.command, Command::Hunt(_) | Command::Record(_) | Command::Replay(_));
+    let watches = matches!(
+        arguments.command,
+        Command::Hunt(_) | Command::Predict(_) | Command::Record(_) | Command::Replay(_)
+    );
     finish(|| {
         let cancelled = if watches { watch_for_interrupts()? } else { Arc::default() };
         match arguments.command {
             Command::Hunt(options) => hunt::run(&options, &cancelled),
+            Command::Predict(options) => predict::run(&options, &cancelled),
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),
             Command::Trace(options) => trace::run(&options),
