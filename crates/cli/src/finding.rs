@@ -84,6 +84,8 @@ impl Finding {
         let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
         let places: Vec<String> = self.locations.iter().map(place).collect();
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
+        let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
+        let program = program.replace(|letter| !is_plain(letter), "-");
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
         write_clip(clip, &path)?;
         self.clip = Some(path);

@@ -14,6 +14,11 @@ use crate::log::Entry;
 use crate::scheduler::{Operation, point};
 use crate::{active, heap, learn, library_code};
 
+/// The operation at `pc` is an event.
+fn watched(pc: u64) -> bool {
+    active() && !library_code::is_quiet(pc)
+}
+
 /// Comes before the operation.
 fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
     if WATCH.load(std::sync::atomic::Ordering::Relaxed) == LEARN {
@@ -34,7 +39,7 @@ fn after(kind: EventKind, address: u64, size: u64, pc: u64, order: c_int, value:
 macro_rules! event {
     ($kind:ident, $atomic:ident, $size:expr, $order:ident, $pc:ident, $operation:expr, |$result:pat_param| $value:expr) => {{
         let address = std::ptr::from_ref($atomic) as u64;
-        let on = active() && !library_code::is_quiet($pc);
+        let on = watched($pc);
         if on {
             before(EventKind::$kind, address, $size, $pc);
         }
@@ -324,7 +329,7 @@ mod width128 {
 intercept! { __tsan_atomic_thread_fence/1 => thread_fence; }
 
 extern "C" fn thread_fence(order: c_int, pc: u64) {
-    if active() {
+    if watched(pc) {
         point(Operation::new(EventKind::Fence, pc, 0));
         after(EventKind::Fence, 0, 0, pc, order, 0, Outcome::Done);
     }

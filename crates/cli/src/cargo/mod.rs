@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use threadbare_executor::{Origin, Target};
+use threadbare_executor::Origin;
 
 pub use arguments::Command;
 use arguments::{CargoReplayOptions, CargoRunOptions};
@@ -47,7 +47,7 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
     };
     let arguments = options.arguments.iter().map(OsString::from).collect();
     let ready = Ready::built(
-        Target { program: program.path.clone(), arguments, ..Target::default() },
+        program.target(arguments),
         Origin {
             target: program.path.to_string_lossy().into_owned(),
             compiler_arguments: program.recipe.clone(),
@@ -92,16 +92,11 @@ fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Res
         )));
     };
     let arguments = clip.arguments.iter().map(OsString::from).collect();
-    let target = if executable.is_test {
-        executable.target(arguments)
-    } else {
-        Target { program: executable.path.clone(), arguments, ..Target::default() }
-    };
     let origin = Origin {
         target: clip.target.clone(),
         compiler_arguments: clip.compiler_arguments.clone(),
         arguments: clip.arguments.clone(),
         input: None,
     };
-    replay::follow(&clip, &Ready::built(target, origin), &options.replay, cancelled)
+    replay::follow(&clip, &Ready::built(executable.target(arguments), origin), &options.replay, cancelled)
 }

@@ -81,8 +81,7 @@ pub struct Executable {
     pub path: PathBuf,
     /// As nextest names it: `package`, `package::integration_test`, `package::bin/program`.
     pub name: String,
-    /// It is run as a test, in the directory of its package.
-    pub is_test: bool,
+    is_test: bool,
     /// The arguments by which cargo builds it and nothing else.
     pub recipe: Vec<String>,
     directory: PathBuf,
@@ -90,15 +89,13 @@ pub struct Executable {
 }
 
 impl Executable {
-    /// Runs as cargo would run it.
+    /// Runs as cargo would run it: a test in the directory of its package, a program where the user is.
     pub fn target(&self, arguments: Vec<OsString>) -> Target {
-        Target {
-            program: self.path.clone(),
-            arguments,
-            directory: Some(self.directory.clone()),
-            environment: self.environment.clone(),
-            ..Target::default()
-        }
+        let mut environment = self.environment.clone();
+        // A backtrace takes longer than most runs, and what is shown is the interleaving.
+        environment.push(("RUST_BACKTRACE".into(), "0".into()));
+        let directory = self.is_test.then(|| self.directory.clone());
+        Target { program: self.path.clone(), arguments, directory, environment, ..Target::default() }
     }
 
     /// The same as a command: with the runtime, but not under it.

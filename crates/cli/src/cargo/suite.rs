@@ -139,23 +139,20 @@ fn verdict(summary: &Summary, lonely: u32) -> Result<Verdict, Problem> {
 }
 
 fn prepare(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> (Ready, Terms) {
-    let mut target = case.executable.target(case.arguments.clone());
-    // A backtrace takes longer than the test, and what is shown is the interleaving.
-    target.environment.push(("RUST_BACKTRACE".into(), "0".into()));
+    let target = case.executable.target(case.arguments.clone());
     let origin = Origin {
         target: case.executable.path.to_string_lossy().into_owned(),
         compiler_arguments: case.executable.recipe.clone(),
         arguments: case.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         input: None,
     };
-    let name = case.name.as_ref().unwrap_or(&case.executable.name);
     let terms = Terms {
         first: true,
         jobs: 1,
         seed: options.seed,
         max_events: options.limits.max_events,
         limits: target::limits(&options.limits, cancelled),
-        name: name.replace(|letter: char| !letter.is_alphanumeric() && letter != '_', "-"),
+        name: case.name.as_ref().unwrap_or(&case.executable.name).clone(),
         lonely: if case.name.is_some() { HARNESS_THREADS } else { 1 },
         ..Terms::new(&options.search, BUDGET)
     };
@@ -304,7 +301,8 @@ impl<'a> Suite<'a> {
     fn summarise(&self) -> Result<(), Problem> {
         let Figures { tests, passed, no_threads, failed, could_not_run, runs, seconds, .. } = self.figures;
         let style = if self.failed.is_empty() { Style::new().green() } else { Style::new().red() };
-        let mut what = format!("[{seconds:8.3}s] {tests} tests run: {passed} passed");
+        let plural = if tests == 1 { "" } else { "s" };
+        let mut what = format!("[{seconds:8.3}s] {tests} test{plural} run: {passed} passed");
         if no_threads > 0 {
             what += &format!(" ({no_threads} without threads)");
         }

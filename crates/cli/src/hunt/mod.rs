@@ -219,8 +219,8 @@ impl Hunt<'_> {
         // One run may have gone another way than most.
         const LONELY: u64 = 3;
         let lonely = done >= LONELY && self.summary.threads <= self.terms.lonely;
-        // Nothing comes of going on with a program that never gets anywhere.
-        const HOPELESS: u64 = 16;
+        // Nothing comes of going on with a program that never gets anywhere, however many events it is allowed.
+        const HOPELESS: u64 = 6;
         let hopeless = done >= HOPELESS && self.summary.nothing_ended();
         let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
         let over = left == 0 || satisfied || lonely || hopeless || cancelled;

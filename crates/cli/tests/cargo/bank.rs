@@ -56,7 +56,7 @@ fn a_panic_is_shown_in_the_users_own_lines() {
         "⋯ interrupted",
         "✗ panicked",
         "replay it with: cargo threadbare replay threadbare-out/tests--loses_a_deposit-panic-",
-        "1 tests run: 0 passed, 1 failed",
+        "1 test run: 0 passed, 1 failed",
     ] {
         assert!(said.stdout.contains(words), "`{words}` is not in:\n{}", said.stdout);
     }
