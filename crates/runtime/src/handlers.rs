@@ -16,7 +16,7 @@ use crate::carrier::Carrier;
 use crate::real::real;
 use crate::scheduler::{self, finish};
 use crate::threads::CleanupBuffer;
-use crate::{active, log, modules, state, system};
+use crate::{active, library_code, log, modules, state, system};
 
 /// Signals that a fault of the program's raises, and which the kernel does not let it survive while they are
 /// blocked; and the one by which the tool ends a run. They are never really blocked.
@@ -176,10 +176,23 @@ extern "C" fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut li
             install(signal);
         }
         if !old.is_null() {
-            old.write(before);
+            old.write(if new.is_null() { as_told(signal, before) } else { before });
         }
     }
     0
+}
+
+/// What the program is told of its action for a signal. Rust's standard library handles faults unless somebody else
+/// does, to tell an overflow of the stack; the runtime can tell that too, and threads need then not differ.
+fn as_told(signal: c_int, action: libc::sigaction) -> libc::sigaction {
+    let mut told = action;
+    if matches!(signal, libc::SIGSEGV | libc::SIGBUS)
+        && action.sa_sigaction == libc::SIG_DFL
+        && library_code::is_there()
+    {
+        told.sa_sigaction = caught as *const () as usize;
+    }
+    told
 }
 
 /// Installs a handler the old way; returns the one before.

@@ -38,7 +38,12 @@ pub fn is_users(pc: u64) -> bool {
 /// What is done at `pc`, by the running thread, is the library's own affair: nothing for the schedule.
 #[inline]
 pub fn is_quiet(pc: u64) -> bool {
-    log::control().code.load(Ordering::Relaxed) != 0 && look(pc)
+    is_there() && look(pc)
+}
+
+/// The program has Rust's standard library in it.
+pub fn is_there() -> bool {
+    log::control().code.load(Ordering::Relaxed) != 0
 }
 
 fn look(pc: u64) -> bool {
