@@ -142,14 +142,12 @@ impl Entry {
     }
 }
 
-/// Records whose turn it is.
-pub fn pick(thread: usize) {
-    let picks = &control().picks;
-    let at = picks.load(Ordering::Relaxed);
-    if at < wire::PICKS_BYTES / 2 {
+/// Records who takes the turn that comes after so many.
+pub fn pick(turns: u64, thread: usize) {
+    if turns < wire::PICKS_BYTES / 2 {
         // SAFETY: inside the region, as just checked.
-        unsafe { ((WIRE + wire::PICKS_OFFSET) as *mut u16).add(at as usize).write(thread as u16) };
-        picks.store(at + 1, Ordering::Relaxed);
+        unsafe { ((WIRE + wire::PICKS_OFFSET) as *mut u16).add(turns as usize).write(thread as u16) };
+        control().picks.store(turns + 1, Ordering::Relaxed);
     }
 }
 

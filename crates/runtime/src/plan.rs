@@ -30,6 +30,8 @@ pub struct Follower {
     free: bool,
     /// Turns taken so far.
     decided: u64,
+    /// After so many, the next one needs more than a choice.
+    alert_at: u64,
     /// Spurious wake-ups so far.
     spurious: u32,
     /// Operations done so far.
@@ -63,7 +65,8 @@ impl Follower {
             Policy::Random { seed } | Policy::Priorities { seed, .. } => seed,
             Policy::RunToBlock => 0,
         };
-        Follower { plan, random: Random(seed), lowest: 1 << 32, ..Follower::default() }
+        let alert_at = if plan.decisions { 0 } else { snapshots::next() };
+        Follower { plan, random: Random(seed), lowest: 1 << 32, alert_at, ..Follower::default() }
     }
 
     /// Goes on with another plan that would have come this far in the same way, all of it by its turns.
@@ -83,6 +86,18 @@ impl Follower {
     /// Turns taken so far.
     pub fn decided(&self) -> u64 {
         self.decided
+    }
+
+    /// There is more to be done at this turn than to choose.
+    pub fn is_alert(&self) -> bool {
+        self.decided >= self.alert_at
+    }
+
+    /// The snapshot that was to be taken has been.
+    pub fn look_for_next_snapshot(&mut self) {
+        if !self.plan.decisions {
+            self.alert_at = snapshots::next();
+        }
     }
 
     pub fn plan(&self) -> &Plan {

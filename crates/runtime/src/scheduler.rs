@@ -248,15 +248,22 @@ impl Scheduler {
             }
             self.stuck();
         }
-        snapshots::take_if_wanted(self);
         self.follower.check_bound();
+        let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() };
+        log::pick(self.follower.decided(), next);
+        self.follower.picked(self.current, next);
+        next
+    }
+
+    /// Picks when more is wanted than that: a snapshot, or a record of the decision.
+    #[cold]
+    fn pick_alertly(&mut self) -> usize {
+        snapshots::take_if_wanted(self);
         let choice = self.look_at_choice();
         let next = self.pick();
         if let Some(choice) = choice {
             choice.made(next);
         }
-        self.follower.picked(self.current, next);
-        log::pick(next);
         next
     }
 

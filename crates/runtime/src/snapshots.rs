@@ -19,6 +19,14 @@ pub fn are_wanted() -> bool {
     log::control().snapshots_wanted[0].turns.load(Ordering::Relaxed) != 0
 }
 
+/// After how many turns the next one is to be taken.
+pub fn next() -> u64 {
+    let taken = log::control().snapshots_taken.load(Ordering::Relaxed) as usize;
+    let wanted =
+        log::control().snapshots_wanted.get(taken).map(|wanted| wanted.turns.load(Ordering::Relaxed));
+    wanted.filter(|&turns| turns != 0).unwrap_or(u64::MAX)
+}
+
 /// Takes a snapshot, if the tool wants one of this moment. Returns again in every run that goes on from it.
 pub fn take_if_wanted(sched: &mut Scheduler) {
     let control = log::control();
@@ -29,6 +37,7 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
         return;
     }
     control.snapshots_taken.store(next as u32 + 1, Ordering::Relaxed);
+    sched.follower.look_for_next_snapshot();
     let slot = &control.snapshots[wanted.slot.load(Ordering::Relaxed) as usize % snapshot::SLOTS];
     slot.command.store(snapshot::STAY, Ordering::Relaxed);
     // Positions in files and the shared file are not copied, and this run goes on.
