@@ -11,7 +11,7 @@ use subjects::{FIXED, Shared, read_sizes, size};
 
 static WANTS: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 static TURN: AtomicUsize = AtomicUsize::new(0);
-static INSIDE: Shared<u32> = Shared::new(0);
+static INSIDE: Shared<i32> = Shared::new(0);
 
 fn enter(own: usize) {
     let other = 1 - own;
