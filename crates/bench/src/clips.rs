@@ -74,11 +74,12 @@ fn with_lines_above(source: &str, function: &str) -> String {
 }
 
 pub fn replay(tool: &Path, clip: &Path, times: u64) -> Result<Replay, Box<dyn Error>> {
-    let output = Command::new(tool)
-        .arg("replay")
-        .arg(clip)
-        .args(["--json", "--times", &times.to_string()])
-        .output()?;
+    replay_by(Command::new(tool).arg("replay"), clip, times)
+}
+
+/// The same by a command of which only the arguments are missing.
+pub fn replay_by(command: &mut Command, clip: &Path, times: u64) -> Result<Replay, Box<dyn Error>> {
+    let output = command.arg(clip).args(["--json", "--times", &times.to_string()]).output()?;
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().last().ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     Ok(serde_json::from_str(line)?)

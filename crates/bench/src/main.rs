@@ -46,8 +46,11 @@ enum Command {
         #[arg(long, default_value_t = 1_000_000)]
         states: u64,
     },
-    /// `hunt` with default settings on every subject, buggy and fixed
+    /// `hunt` with default settings on every subject, buggy and fixed, and what it finds replayed
     Subjects {
+        /// Those in Rust, with `cargo threadbare run`
+        #[arg(long)]
+        rust: bool,
         /// These subjects only
         names: Vec<String>,
     },
@@ -80,7 +83,7 @@ fn main() -> ExitCode {
         Command::Determinism { plans } => determinism::run(plans),
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),
-        Command::Subjects { names } => subjects::run(&names),
+        Command::Subjects { rust, names } => subjects::run(&names, rust),
         Command::Predict { most } => predict::run(most),
         Command::Clips { times } => clips::run(times),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),

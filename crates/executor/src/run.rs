@@ -25,6 +25,19 @@ fn key_of(race: &RaceRecord) -> FailureKey {
     FailureKey { kind: FailureKind::DataRace, places, message: String::new() }
 }
 
+/// With every number in it replaced by one sign.
+fn without_numbers(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    for character in message.chars() {
+        match character {
+            '0'..='9' if text.ends_with('#') => {}
+            '0'..='9' => text.push('#'),
+            _ => text.push(character),
+        }
+    }
+    text
+}
+
 /// The last run of a worker. It borrows the worker, because the next run overwrites it.
 pub struct Run<'w> {
     pub(crate) worker: &'w Worker,
@@ -53,8 +66,13 @@ impl Run<'_> {
         };
         places.sort_unstable();
         places.dedup();
-        // The address that a crash mentions may be any: it is the same accident.
-        let message = if matches!(kind, FailureKind::Signal(_)) { String::new() } else { message.clone() };
+        let message = match kind {
+            // The address that a crash mentions may be any: it is the same accident.
+            FailureKind::Signal(_) => String::new(),
+            // So may the values that an assertion has compared.
+            FailureKind::Panic => without_numbers(message),
+            _ => message.clone(),
+        };
         Some(FailureKey { kind: *kind, places, message })
     }
 
@@ -207,5 +225,19 @@ impl Run<'_> {
     /// The run with everything looked up.
     pub fn trace(&self) -> Trace {
         symbolise::trace(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_numbers;
+
+    /// Protects one report for one assertion, whatever values it has compared.
+    #[test]
+    fn panics_that_differ_in_numbers_are_the_same() {
+        let words = without_numbers("assertion failed\n  left: 1100\n right: 1200");
+        assert_eq!(words, "assertion failed\n  left: #\n right: #");
+        assert_eq!(words, without_numbers("assertion failed\n  left: 9\n right: 1200"));
+        assert_ne!(words, without_numbers("assertion failed"));
     }
 }

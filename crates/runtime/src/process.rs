@@ -138,6 +138,7 @@ extern "C" fn abort_(pc: u64) -> ! {
         unreachable!("abort returned")
     }
     handlers::before_abort();
+    panics::aborts();
     // From libstdc++ it is the end of `std::terminate`; a program may call it while it handles an exception.
     let terminates = modules::is_system(pc);
     let pc = modules::users_call(pc);

@@ -1,5 +1,6 @@
 //! What a user does with a cargo project: the real command, the real cargo, no network.
 
 mod bank;
+mod subjects;
 mod support;
 mod trouble;

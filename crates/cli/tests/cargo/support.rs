@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A copy of one of the projects beside this file, with everything that is built of it.
+/// A copy of a project, with everything that is built of it.
 pub struct Project {
     directory: TempDir,
 }
@@ -21,10 +21,19 @@ pub struct Said {
 }
 
 impl Project {
+    /// One of those beside this file.
     pub fn new(name: &str) -> Project {
+        Project::at(&format!("tests/cargo/projects/{name}"))
+    }
+
+    /// The subjects in Rust.
+    pub fn subjects() -> Project {
+        Project::at("../../subjects/rust")
+    }
+
+    fn at(path: &str) -> Project {
         let directory = tempfile::tempdir().expect("a directory");
-        let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cargo/projects").join(name);
-        copy(&original, directory.path());
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join(path), directory.path());
         Project { directory }
     }
 
@@ -71,6 +80,9 @@ fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).expect("the project is there") {
         let entry = entry.expect("a file of the project");
+        if entry.file_name() == "target" {
+            continue;
+        }
         let target = to.join(entry.file_name());
         if entry.path().is_dir() {
             copy(&entry.path(), &target);

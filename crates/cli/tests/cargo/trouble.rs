@@ -12,6 +12,7 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
     let results = said.results();
     let expected = [
         ("tests::aborts", "failed"),
+        ("tests::aborts_after_a_caught_panic", "failed"),
         ("tests::never_ends", "could-not-run"),
         ("tests::prints_10_mb", "passed"),
         ("tests::starts_a_process", "passed"),
@@ -24,6 +25,9 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         "{}",
         said.stdout
     );
+    for test in ["tests::aborts", "tests::aborts_after_a_caught_panic"] {
+        assert_eq!(said.findings(test)[0]["failure"], "aborted", "{}", said.stdout);
+    }
     let lines = said.json();
     let stuck = lines.iter().find(|line| line["test"] == "tests::never_ends").expect("a line");
     assert!(

@@ -9,6 +9,17 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
+    fn aborts_after_a_caught_panic() {
+        thread::spawn(|| {
+            let caught = std::panic::catch_unwind(|| panic!("nobody minds"));
+            assert!(caught.is_err());
+            std::process::abort();
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
     fn aborts() {
         thread::spawn(|| std::process::abort()).join().unwrap();
     }

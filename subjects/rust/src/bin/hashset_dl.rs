@@ -1,0 +1,8 @@
+//! Two hash sets, each behind its lock, and two threads that add each to the other. The bug, opposite orders of
+//! two locks, and its fix are described in `collections`.
+
+use subjects::collections::{HashElements, add_to_each_other};
+
+fn main() {
+    add_to_each_other::<HashElements>();
+}
