@@ -24,7 +24,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 pub struct Options {
     /// These packages only
     packages: Vec<String>,
-    /// Put sources, builds, logs and clips here, and leave them there [default: a temporary directory]
+    /// Put sources, builds, logs and clips here, and use again what is there; a build that is used again has no
+    /// time [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Hunt in the suites instead of comparing their results

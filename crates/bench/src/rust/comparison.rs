@@ -21,7 +21,8 @@ pub fn print_header() {
 /// Runs the suite on both sides and prints a line, and one more for each test that differed. `true` when none
 /// differs for good.
 pub fn run(suite: &Suite) -> Result<bool> {
-    let [plain_build, our_build] = both(|side| build(suite, side))?;
+    let is_anew = !suite.directory.join("target").exists();
+    let builds = both(|side| build(suite, side))?;
     let [plain, ours] = both(|side| Ok(results::read(&suite.run(side, &[])?.said)))?;
     let tests: BTreeSet<&Test> = plain.keys().chain(ours.keys()).collect();
     let mut different = Vec::new();
@@ -33,16 +34,14 @@ pub fn run(suite: &Suite) -> Result<bool> {
     }
     let flaky = different.iter().filter(|difference| difference.is_flaky()).count();
     println!(
-        "{:<18} {:<9} {:>5} {:>5} {:>5} {:>7} {:>11.1}s {:>11.1}s {:>5.2}",
+        "{:<18} {:<9} {:>5} {:>5} {:>5} {:>7} {}",
         suite.name,
         suite.version,
         tests.len(),
         tests.len() - different.len(),
         flaky,
         different.len() - flaky,
-        plain_build,
-        our_build,
-        our_build / plain_build,
+        build_columns(is_anew, builds),
     );
     for difference in &different {
         println!("  {difference}");
@@ -58,18 +57,21 @@ fn both<T>(mut what: impl FnMut(Side) -> Result<T>) -> Result<[T; 2]> {
     Ok([what(plain)?, what(instrumented)?])
 }
 
-/// Builds it anew, and says how long that took. The tests are only listed.
+/// Builds the tests on one side; they are only listed.
 fn build(suite: &Suite, side: Side) -> Result<f64> {
-    let target = suite.directory.join("target");
-    // Our build is in the same directory and has nothing in common with the other.
-    if matches!(side, Side::Plain) && target.exists() {
-        std::fs::remove_dir_all(target)?;
-    }
     let ran = suite.run(side, &["--list"])?;
     if ran.status.success() {
         return Ok(ran.seconds);
     }
     Err(format!("cannot build its tests ({side:?}):\n{}", build::last_lines(&ran.said)).into())
+}
+
+/// Seconds of both builds and their ratio; dashes where an earlier build was there to be used again.
+fn build_columns(is_anew: bool, [plain, ours]: [f64; 2]) -> String {
+    if !is_anew {
+        return format!("{:>12} {:>12} {:>5}", "-", "-", "-");
+    }
+    format!("{plain:>11.1}s {ours:>11.1}s {:>5.2}", ours / plain)
 }
 
 /// A test whose first results were not the same.
