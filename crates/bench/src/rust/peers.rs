@@ -72,7 +72,7 @@ fn main() {
         EXECUTIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         program();
     });
-    println!("{} {}", EXECUTIONS.into_inner(), start.elapsed().as_secs_f64());
+    println!("{} {}", EXECUTIONS.load(std::sync::atomic::Ordering::Relaxed), start.elapsed().as_secs_f64());
 }
 "#;
 
