@@ -68,6 +68,8 @@ fn main() {
     let start = std::time::Instant::now();
     let mut builder = loom::model::Builder::new();
     builder.max_duration = Some(std::time::Duration::from_secs(SECONDS));
+    // The duration is looked at only this often.
+    builder.checkpoint_interval = 100;
     builder.check(|| {
         EXECUTIONS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         program();
