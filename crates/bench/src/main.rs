@@ -10,6 +10,7 @@ mod engine;
 mod memory;
 mod predict;
 mod real;
+mod rust;
 mod snapshots;
 mod states;
 mod subjects;
@@ -74,6 +75,8 @@ enum Command {
         /// This source package only
         package: Option<String>,
     },
+    /// Test suites of crates that people use: the same results as under `cargo test`?
+    Rust(rust::Options),
 }
 
 fn main() -> ExitCode {
@@ -87,6 +90,7 @@ fn main() -> ExitCode {
         Command::Predict { most } => predict::run(most),
         Command::Clips { times } => clips::run(times),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
+        Command::Rust(options) => rust::run(&options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -3,9 +3,10 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use super::programs::Program;
+use crate::build::succeeded;
 
 /// A program that is ready to run.
 pub struct Built {
@@ -72,14 +73,4 @@ fn version(archive: &Path) -> String {
     let name = archive.file_name().unwrap_or_default().to_string_lossy();
     let version = name.split_once('_').and_then(|(_, rest)| rest.split_once(".orig.tar."));
     version.map_or_else(String::new, |(version, _)| version.to_owned())
-}
-
-fn succeeded(what: &str, output: &Output) -> Result<(), Box<dyn Error>> {
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let last: Vec<&str> = said.lines().rev().take(5).collect();
-    let last: Vec<&str> = last.into_iter().rev().collect();
-    Err(format!("cannot {what}:\n{}", last.join("\n")).into())
 }

@@ -26,7 +26,7 @@ use pool::{Missed, Outcome, Pool};
 pub use summary::Summary;
 
 /// Of one program, unless the user says otherwise.
-pub const BUDGET: Budget = Budget::Runs(2000);
+pub const BUDGET: Budget = Budget::runs(2000);
 
 pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let ready = target::prepare(&options.program, &options.search.out)?;
@@ -125,10 +125,7 @@ pub fn search(
     report: &dyn Fn(Finding) -> Result<(), Problem>,
 ) -> Result<Summary, Problem> {
     let start = Instant::now();
-    let deadline = match terms.budget {
-        Budget::Time(time) => Some(start + time),
-        Budget::Runs(_) => None,
-    };
+    let deadline = terms.budget.time.map(|time| start + time);
     let mut hunt = Hunt {
         terms,
         ready,
@@ -163,14 +160,11 @@ struct Hunt<'a> {
 
 /// A bar for a person; nothing where the output goes elsewhere.
 fn progress(budget: Budget) -> ProgressBar {
-    let (length, unit) = match budget {
-        Budget::Runs(runs) => (runs, "{pos}/{len} runs"),
-        Budget::Time(_) => (0, "{pos} runs"),
-    };
-    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    let template = match budget {
-        Budget::Runs(_) => format!("{{bar:30}} {unit}  {{per_sec}}  {{eta}} left  {{msg}}"),
-        Budget::Time(time) => format!("{{elapsed}} of {}s  {unit}  {{per_sec}}  {{msg}}", time.as_secs()),
+    let bar = ProgressBar::with_draw_target(budget.runs, ProgressDrawTarget::stderr());
+    let time = budget.time.map_or_else(String::new, |time| format!("{{elapsed}} of {}s  ", time.as_secs()));
+    let template = match budget.runs {
+        Some(_) => format!("{time}{{bar:30}} {{pos}}/{{len}} runs  {{per_sec}}  {{eta}} left  {{msg}}"),
+        None => format!("{time}{{pos}} runs  {{per_sec}}  {{msg}}"),
     };
     // The template is ours; a mistake in it only costs the style.
     if let Ok(style) = ProgressStyle::with_template(&template) {
@@ -210,11 +204,9 @@ impl Hunt<'_> {
     /// How many runs to make next; `None` when the hunt is over.
     fn next_round(&self, start: Instant) -> Option<u64> {
         let done = self.summary.runs;
-        let left = match self.terms.budget {
-            Budget::Runs(runs) => runs.saturating_sub(done),
-            Budget::Time(time) if start.elapsed() < time => u64::MAX,
-            Budget::Time(_) => 0,
-        };
+        let budget = self.terms.budget;
+        let left = budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
+        let late = budget.time.is_some_and(|time| start.elapsed() >= time);
         let satisfied = self.terms.first && self.summary.findings > 0;
         // One run may have gone another way than most.
         const LONELY: u64 = 3;
@@ -223,7 +215,7 @@ impl Hunt<'_> {
         const HOPELESS: u64 = 6;
         let hopeless = done >= HOPELESS && self.summary.nothing_ended();
         let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
-        let over = left == 0 || satisfied || lonely || hopeless || cancelled;
+        let over = left == 0 || late || satisfied || lonely || hopeless || cancelled;
         (!over).then(|| plans::round(done).min(left))
     }
 

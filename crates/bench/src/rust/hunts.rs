@@ -1,0 +1,138 @@
+//! Hunts in the tests of a suite. What they find is printed for a person to judge: a finding is a false alarm
+//! when no real schedule can do that.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::Result;
+use super::suite::Suite;
+use crate::build;
+
+/// A line of `cargo threadbare test --json`, as far as it is used here.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line {
+    Finding(Finding),
+    Test(TestLine),
+    Summary {},
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    kind: String,
+    confirmed: bool,
+    failure: String,
+    locations: Vec<Place>,
+    clip: Option<PathBuf>,
+    run: u64,
+    test: String,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    file: String,
+    line: u32,
+}
+
+#[derive(Deserialize)]
+struct TestLine {
+    program: String,
+    test: String,
+    result: String,
+    runs: u64,
+    problem: Option<String>,
+}
+
+pub fn print_header() {
+    println!(
+        "{:<18} {:<9} {:>4} {:>5} {:>8} {:>6} {:>7} {:>9} {:>8}",
+        "package", "version", "seed", "tests", "threaded", "passed", "runs", "could not", "findings"
+    );
+}
+
+/// Hunts with each seed and prints a line, and one more for each finding and each test that could not be run.
+/// `true` when there is none of these.
+pub fn run(suite: &Suite, hunts: u64, budget: &str) -> Result<bool> {
+    let mut good = true;
+    for seed in 0..hunts {
+        let lines = hunt(suite, seed, budget)?;
+        let tests: Vec<&TestLine> = lines.iter().filter_map(Line::test).collect();
+        let findings: Vec<&Finding> = lines.iter().filter_map(Line::finding).collect();
+        print_figures(suite, seed, &tests, &findings);
+        findings.iter().for_each(|finding| print_finding(finding));
+        print_problems(&tests);
+        good &= findings.is_empty() && tests.iter().all(|test| test.problem.is_none());
+    }
+    Ok(good)
+}
+
+fn hunt(suite: &Suite, seed: u64, budget: &str) -> Result<Vec<Line>> {
+    let mut command = suite.hunt();
+    command.args(["--json", "--budget", budget, "--seed", &seed.to_string(), "--out"]);
+    command.arg(suite.directory.with_extension("clips"));
+    let log = suite.log("hunt");
+    let output = command.stderr(File::create(&log)?).output()?;
+    let lines = String::from_utf8_lossy(&output.stdout);
+    let lines: Vec<Line> = lines.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?;
+    if lines.is_empty() {
+        let said = std::fs::read_to_string(&log)?;
+        return Err(format!("the hunt did not begin:\n{}", build::last_lines(&said)).into());
+    }
+    Ok(lines)
+}
+
+impl Line {
+    fn test(&self) -> Option<&TestLine> {
+        if let Line::Test(test) = self { Some(test) } else { None }
+    }
+
+    fn finding(&self) -> Option<&Finding> {
+        if let Line::Finding(finding) = self { Some(finding) } else { None }
+    }
+}
+
+fn print_figures(suite: &Suite, seed: u64, tests: &[&TestLine], findings: &[&Finding]) {
+    let count = |result: &str| tests.iter().filter(|test| test.result == result).count();
+    println!(
+        "{:<18} {:<9} {seed:>4} {:>5} {:>8} {:>6} {:>7} {:>9} {:>8}",
+        suite.name,
+        suite.version,
+        tests.len(),
+        tests.len() - count("no-threads"),
+        count("passed"),
+        tests.iter().map(|test| test.runs).sum::<u64>(),
+        count("could-not-run"),
+        findings.len(),
+    );
+}
+
+fn print_finding(finding: &Finding) {
+    let places: Vec<String> =
+        finding.locations.iter().map(|place| format!("{}:{}", place.file, place.line)).collect();
+    println!(
+        "  {} in {} (run {}{}): {} at {}{}",
+        finding.kind,
+        finding.test,
+        finding.run,
+        if finding.confirmed { "" } else { ", not confirmed" },
+        finding.failure,
+        places.join(", "),
+        finding.clip.as_ref().map_or_else(String::new, |clip| format!(": {}", clip.display())),
+    );
+}
+
+/// Tests that could not be run, by reason.
+fn print_problems(tests: &[&TestLine]) {
+    let mut problems: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for test in tests {
+        if let Some(problem) = &test.problem {
+            problems.entry(problem).or_default().push(format!("{} {}", test.program, test.test));
+        }
+    }
+    for (problem, tests) in problems {
+        println!("  {problem}: {}", tests.join(", "));
+    }
+}
