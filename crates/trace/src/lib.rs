@@ -38,6 +38,6 @@ pub use clip::Clip;
 pub use event::{Event, EventKind, MemoryOrder, Outcome};
 pub use location::{Frame, Location, Site};
 pub use object::{Object, ObjectName};
-pub use plan::{Extent, Plan, Policy, Step, Tracked, Turns, Until};
+pub use plan::{Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};
 pub use thread::ThreadId;
 pub use trace::{End, FailureKind, Pending, StackNode, Trace};
