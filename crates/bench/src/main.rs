@@ -8,6 +8,7 @@ mod clips;
 mod determinism;
 mod engine;
 mod memory;
+mod rank;
 mod real;
 mod snapshots;
 mod states;
@@ -56,6 +57,11 @@ enum Command {
         #[arg(long, default_value_t = 100)]
         times: u64,
     },
+    /// Schedules that strategies need to the bug, and what they cost
+    Rank {
+        #[command(subcommand)]
+        part: rank::Part,
+    },
     /// Programs from Debian's sources, under many schedules: is every result right?
     Real {
         /// Schedules for each program
@@ -75,6 +81,7 @@ fn main() -> ExitCode {
         Command::States { states } => states::run(states),
         Command::Subjects { names } => subjects::run(&names),
         Command::Clips { times } => clips::run(times),
+        Command::Rank { part } => rank::run(&part),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
     };
     match result {

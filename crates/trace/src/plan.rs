@@ -71,6 +71,20 @@ pub struct Turns {
     pub count: u32,
 }
 
+impl Turns {
+    /// The turns of a schedule that is given as who was picked, decision by decision.
+    pub fn of(picks: impl IntoIterator<Item = u32>) -> Vec<Turns> {
+        let mut turns: Vec<Turns> = Vec::new();
+        for thread in picks {
+            match turns.last_mut() {
+                Some(last) if last.thread == thread => last.count += 1,
+                _ => turns.push(Turns { thread, count: 1 }),
+            }
+        }
+        turns
+    }
+}
+
 /// Run `thread`, and no other, up to a point.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {

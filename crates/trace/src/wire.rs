@@ -13,8 +13,8 @@
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::{
-    EventKind, Extent, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step, ThreadId, Tracked, Turns, Until,
-    Weights,
+    EventKind, Extent, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step, ThreadId, Tracked, Turns,
+    Until, Weights,
 };
 
 /// Changes with every change of layout.
