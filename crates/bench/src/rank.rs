@@ -62,7 +62,7 @@ fn worker(program: &Path, arguments: &str) -> Result<Worker> {
     };
     let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
     let mut worker = Worker::start(&target, &limits)?;
-    worker.keep_snapshots(Keep::default());
+    if std::env::var_os("NOSNAP").is_none() { worker.keep_snapshots(Keep::default()); }
     Ok(worker)
 }
 
@@ -85,10 +85,12 @@ struct Search {
 /// Runs what `strategy` asks for, one at a time, to the first failure.
 fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Result<Search> {
     let mut search = Search { runs: 0, found: None, threads: 0, events: 0, dropped: 0 };
+    let t0 = std::time::Instant::now();
     while search.runs < budget && search.found.is_none() {
         let Next::Run(schedule) = strategy.next() else { break };
         let feedback = Feedback::of(&worker.run(&schedule.plan)?);
         search.runs += 1;
+        if std::env::var_os("DBG").is_some() { eprintln!("{} {:?} turns {} ev {} dec {} ended {:?} {:?} {:?}", search.runs, schedule.tuple.map(|t| t.to_string()), schedule.plan.turns.iter().map(|t| t.count).sum::<u32>(), feedback.events, feedback.decisions.len(), feedback.ended, schedule.plan.policy, t0.elapsed()); }
         search.threads = search.threads.max(feedback.threads.len());
         search.events = search.events.max(feedback.events);
         match &feedback.ended {

@@ -60,6 +60,7 @@ pub struct Rank {
     met: HashSet<u64>,
     most_met: usize,
     asked: VecDeque<Asked>,
+    asked_for: u64,
     /// How often the search has begun, and the tuple that it is at.
     beginnings: u64,
     place: usize,
@@ -70,10 +71,12 @@ pub struct Rank {
 
 /// Memory that turns up within the first runs is taken into account at once; later, when the next tuple begins.
 const EARLY: u64 = 32;
+/// Of the runs that begin like another, one in so many looks for shared memory that is not known yet.
+const LEARNING: u64 = 8;
 
 impl Rank {
     pub fn new(settings: Settings) -> Rank {
-        let plan = Plan { learn: true, decisions: true, ..settings.plan };
+        let plan = Plan { decisions: true, ..settings.plan };
         let mut rank = Rank {
             plan: plan.clone(),
             ground: Ground::new(plan),
@@ -84,6 +87,7 @@ impl Rank {
             met: HashSet::new(),
             most_met: (settings.memory / 2 / 16) as usize,
             asked: VecDeque::new(),
+            asked_for: 0,
             beginnings: 0,
             place: 0,
             runs: 0,
@@ -270,9 +274,12 @@ impl Strategy for Rank {
         let plan = Plan {
             turns: Turns::of(item.picks[..item.len].iter().map(|&thread| u32::from(thread))),
             policy: Policy::Ordered(order.clone()),
+            // A run that learns cannot begin with a snapshot.
+            learn: item.len == 0 || self.asked_for.is_multiple_of(LEARNING),
             max_events: self.ground.plan.max_events,
             ..self.plan.clone()
         };
+        self.asked_for += 1;
         self.asked.push_back(Asked { item, order, beginning: self.beginnings });
         Next::Run(Schedule { plan, tuple: Some(self.ranking.tuple(self.place)) })
     }

@@ -41,6 +41,7 @@ pub struct Tree {
     at_root: bool,
     /// Runs that were asked for; `None` is the first one. Those from before the last beginning are not counted on.
     asked: VecDeque<Asked>,
+    number: u64,
     beginnings: u64,
 }
 
@@ -54,7 +55,7 @@ impl Tree {
     /// All schedules that cost at most `bound`.
     pub fn new(settings: Settings, bound: u32, cost: Cost) -> Tree {
         Tree {
-            ground: Ground::new(Plan { learn: true, decisions: true, ..settings.plan }),
+            ground: Ground::new(Plan { decisions: true, ..settings.plan }),
             cost,
             bound,
             branches: Backlog::new(settings.memory),
@@ -62,6 +63,7 @@ impl Tree {
             seen: None,
             at_root: true,
             asked: VecDeque::new(),
+            number: 0,
             beginnings: 0,
         }
     }
@@ -84,8 +86,10 @@ impl Tree {
         let turns = branch.as_ref().map_or_else(Vec::new, |branch| {
             Turns::of(branch.picks[..branch.len].iter().copied().chain([branch.thread]))
         });
+        let plan = self.ground.sample(self.number);
+        self.number += 1;
         self.asked.push_back(Asked { branch, beginning: self.beginnings });
-        Next::Run(Plan { turns, policy: Policy::RunToBlock, ..self.ground.plan.clone() }.into())
+        Next::Run(Plan { turns, policy: Policy::RunToBlock, ..plan }.into())
     }
 
     pub fn take(&mut self, feedback: &Feedback) {
