@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use threadbare_executor::{Input, Limits, Target, Worker};
+use threadbare_executor::{Limits, Target, Worker};
 use threadbare_trace::{Plan, Policy};
 
 use crate::build::{self, INSTRUMENTED};
@@ -18,7 +18,7 @@ pub fn run(plans: u64) -> Result<bool, Box<dyn Error>> {
         for (version, flags) in [("buggy", &["-O0"][..]), ("fixed", &["-O0", "-DFIXED"][..])] {
             let program = directory.path().join(&subject.name);
             build::compile(&source, &program, &[INSTRUMENTED, flags].concat())?;
-            let target = Target { program, arguments: Vec::new(), input: Input::default() };
+            let target = Target { program, ..Target::default() };
             // Two workers: the same bytes must come from another process too.
             let mut workers =
                 [Worker::start(&target, &Limits::default())?, Worker::start(&target, &Limits::default())?];

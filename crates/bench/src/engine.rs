@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{Ended, Input, Limits, Target, Worker};
+use threadbare_executor::{Ended, Limits, Target, Worker};
 use threadbare_trace::{Plan, Policy};
 
 use crate::build::{self, INSTRUMENTED};
@@ -35,7 +35,7 @@ fn worker(program: &Path, arguments: &[&str]) -> Result<Worker> {
     let target = Target {
         program: program.to_owned(),
         arguments: arguments.iter().map(Into::into).collect(),
-        input: Input::default(),
+        ..Target::default()
     };
     Ok(Worker::start(&target, &Limits { time: Duration::from_secs(60), ..Limits::default() })?)
 }

@@ -8,6 +8,7 @@ mod clips;
 mod determinism;
 mod engine;
 mod memory;
+mod predict;
 mod rank;
 mod real;
 mod snapshots;
@@ -51,6 +52,12 @@ enum Command {
         /// These subjects only
         names: Vec<String>,
     },
+    /// What prediction costs, on generated traces
+    Predict {
+        /// Events of the longest trace
+        #[arg(long, default_value_t = 10_000_000)]
+        most: usize,
+    },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
         /// Replays of each clip
@@ -80,6 +87,7 @@ fn main() -> ExitCode {
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),
         Command::Subjects { names } => subjects::run(&names),
+        Command::Predict { most } => predict::run(most),
         Command::Clips { times } => clips::run(times),
         Command::Rank { part } => rank::run(&part),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),

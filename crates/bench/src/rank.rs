@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use threadbare_executor::{Ended, Input, Keep, Limits, Target, Worker};
+use threadbare_executor::{Ended, Keep, Limits, Target, Worker};
 use threadbare_rank::{Feedback, Next, Settings, Strategy, Tuple, by_name};
 use threadbare_trace::Plan;
 
@@ -58,11 +58,11 @@ fn worker(program: &Path, arguments: &str) -> Result<Worker> {
     let target = Target {
         program: program.to_owned(),
         arguments: arguments.split_whitespace().map(Into::into).collect(),
-        input: Input::default(),
+        ..Target::default()
     };
     let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
     let mut worker = Worker::start(&target, &limits)?;
-    if std::env::var_os("NOSNAP").is_none() { worker.keep_snapshots(Keep::default()); }
+    worker.keep_snapshots(Keep::default());
     Ok(worker)
 }
 
@@ -85,18 +85,18 @@ struct Search {
 /// Runs what `strategy` asks for, one at a time, to the first failure.
 fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Result<Search> {
     let mut search = Search { runs: 0, found: None, threads: 0, events: 0, dropped: 0 };
-    let t0 = std::time::Instant::now();
     while search.runs < budget && search.found.is_none() {
         let Next::Run(schedule) = strategy.next() else { break };
         let feedback = Feedback::of(&worker.run(&schedule.plan)?);
         search.runs += 1;
-        if std::env::var_os("DBG").is_some() { eprintln!("{} {:?} turns {} ev {} dec {} ended {:?} {:?} {:?}", search.runs, schedule.tuple.map(|t| t.to_string()), schedule.plan.turns.iter().map(|t| t.count).sum::<u32>(), feedback.events, feedback.decisions.len(), feedback.ended, schedule.plan.policy, t0.elapsed()); }
         search.threads = search.threads.max(feedback.threads.len());
         search.events = search.events.max(feedback.events);
         match &feedback.ended {
             Ended::Failed { .. } => search.found = Some(schedule.tuple),
             Ended::Diverged { .. } | Ended::Unsupported { .. } => {
-                return Err(format!("run {} of {}: {:?}", search.runs, strategy.name(), feedback.ended).into());
+                return Err(
+                    format!("run {} of {}: {:?}", search.runs, strategy.name(), feedback.ended).into()
+                );
             }
             _ => {}
         }

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use threadbare_executor::{Input, Origin, Target, Worker, clip, shrink};
+use threadbare_executor::{Origin, Target, Worker, clip, shrink};
 use threadbare_trace::Plan;
 
 use crate::{build, clips};
@@ -92,7 +92,7 @@ impl Bench<'_> {
         let target = Target {
             program: self.built.binary.clone(),
             arguments: arguments.iter().map(Into::into).collect(),
-            input: Input::default(),
+            ..Target::default()
         };
         let mut worker = exploration::start(&target)?;
         let seen = exploration::explore(&mut worker, self.schedules, is_right)?;

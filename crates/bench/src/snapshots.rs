@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{Input, Keep, Limits, Target, Worker};
+use threadbare_executor::{Keep, Limits, Target, Worker};
 use threadbare_trace::{Plan, Policy, Turns};
 
 use crate::build::{self, INSTRUMENTED};
@@ -35,7 +35,7 @@ fn measure(program: &Path, rounds: &str) -> Result<bool> {
     let target = Target {
         program: program.to_owned(),
         arguments: vec![ADDITIONS.into(), rounds.into()],
-        input: Input::default(),
+        ..Target::default()
     };
     let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
     let (mut plain, mut keeping) = (Worker::start(&target, &limits)?, Worker::start(&target, &limits)?);

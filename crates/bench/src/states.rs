@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-use threadbare_executor::{Input, Limits, Run, Target, Worker};
+use threadbare_executor::{Limits, Run, Target, Worker};
 use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Outcome, Plan, Policy};
 
@@ -28,7 +28,7 @@ pub fn run(states: u64) -> Result<bool, Box<dyn Error>> {
         let program = directory.path().join(&subject.name);
         build::compile(&source, &program, &[INSTRUMENTED, &["-O0"]].concat())?;
         let mut worker = Worker::start(
-            &Target { program, arguments: Vec::new(), input: Input::default() },
+            &Target { program, arguments: Vec::new(), ..Target::default() },
             &Limits::default(),
         )?;
         let tally = compare(&mut worker, share)?;

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use threadbare_rank::{NAMES, Tuple};
 
 /// Finds the races, deadlocks and crashes of a multithreaded program that depend on timing, and replays each
 /// of them every time.
@@ -21,6 +23,10 @@ pub struct Arguments {
 pub enum Command {
     /// Run the program under many schedules and show what goes wrong
     Hunt(HuntOptions),
+    /// Predict from one run what other schedules of it would show, and confirm each by a second run
+    Predict(PredictOptions),
+    /// Run the program under the schedules of one strategy, likely ones first, until all were tried
+    Rank(RankOptions),
     /// Run the program once and keep the trace
     Record(RecordOptions),
     /// Run a clip: the same failure, every time
@@ -58,6 +64,11 @@ pub struct ProgramOptions {
     #[command(flatten)]
     pub limits: LimitOptions,
 
+    /// Let this many waits for a condition end in a run though nobody notified them, as POSIX allows
+    #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1, require_equals = true,
+          value_name = "N")]
+    pub spurious_wakeups: u32,
+
     /// Seed of all choices: the same seed makes the same hunt
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
@@ -84,9 +95,49 @@ pub struct HuntOptions {
     #[command(flatten)]
     pub program: ProgramOptions,
 
-    /// When to stop: a time (30s, 5m, 1h) or a number of runs (1000runs)
-    #[arg(long, default_value = "2000runs", value_name = "BUDGET")]
-    pub budget: Budget,
+    #[command(flatten)]
+    pub search: SearchOptions,
+}
+
+#[derive(Args)]
+pub struct RankOptions {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+
+    #[command(flatten)]
+    pub search: SearchOptions,
+
+    /// Who decides which schedules are tried, and in which order
+    #[arg(long, default_value = "rank", value_name = "NAME", value_parser = strategy_parser())]
+    pub strategy: &'static str,
+
+    /// For preemption-bound and delay-bound: the most of these in a schedule
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub bound: u32,
+
+    /// For rank: search this part next, instead of the paper's order; preemptions, variables (or `all`), threads,
+    /// repeats, such as (1,all,2,1); may be repeated
+    #[arg(long = "tuple", value_name = "(C,V,T,L)")]
+    pub tuples: Vec<Tuple>,
+
+    /// Memory for what is still to be tried, in MiB; when it is used up, the least likely is given up
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub search_memory: u64,
+}
+
+/// Takes the names of strategies, and shows them to who asks.
+fn strategy_parser() -> impl TypedValueParser<Value = &'static str> {
+    let named = |name: String| *NAMES.iter().find(|known| **known == name).unwrap_or(&NAMES[0]);
+    PossibleValuesParser::new(NAMES).map(named)
+}
+
+/// How to search, and where to put what is found.
+#[derive(Args, Clone, Debug)]
+pub struct SearchOptions {
+    /// When to stop: a time (30s, 5m, 1h) or a number of runs (1000runs) [default: 2000runs; for each test of a
+    /// cargo project 200runs]
+    #[arg(long, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
 
     /// Stop at the first finding
     #[arg(long)]
@@ -147,6 +198,58 @@ fn wrong_budget(text: &str) -> String {
     format!(
         "`{text}` is neither a time such as 30s, 5m or 1h (up to a year) nor a number of runs such as 1000runs"
     )
+}
+
+#[derive(Args)]
+pub struct PredictOptions {
+    /// A program built with -fsanitize=thread, or a C or C++ file
+    #[arg(value_name = "TARGET", required_unless_present = "trace", conflicts_with = "trace")]
+    pub target: Option<PathBuf>,
+
+    /// Predict from this trace instead, without a program: as `record` writes it, or in RAPID's STD or (by the
+    /// ending .csv) CSV format
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+
+    /// Arguments for the program
+    #[arg(last = true, value_name = "ARGS")]
+    pub arguments: Vec<String>,
+
+    /// What the program reads as its standard input; `-` for all that this command has on its own [default:
+    /// nothing]
+    #[arg(long, value_name = "FILE")]
+    pub stdin: Option<PathBuf>,
+
+    /// A further argument for the compiler, when TARGET is a source file; may be repeated
+    #[arg(long = "cc-arg", value_name = "ARG", allow_hyphen_values = true)]
+    pub compiler_arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub limits: LimitOptions,
+
+    /// Seed of all choices
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+
+    /// Who runs when, in the run that is predicted from
+    #[arg(long, value_enum, default_value_t = Schedule::RunToBlock)]
+    pub schedule: Schedule,
+
+    /// Predict from so many runs: the first, those that showed something, then random ones
+    #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub runs: u64,
+
+    /// A file with further patterns to look for; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub patterns: Vec<PathBuf>,
+
+    /// Where clips are written
+    #[arg(long, default_value = "threadbare-out", value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Print one JSON object a line instead of text
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

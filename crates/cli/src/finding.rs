@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use threadbare_rank::{Tuple, Variables};
 use threadbare_trace::{Clip, End, Frame, ObjectName, Trace};
 
 use crate::target::Ready;
@@ -29,6 +30,12 @@ pub struct Finding {
     /// Executions of the target up to and with the one that showed it.
     pub run: u64,
     pub method: &'static str,
+    /// Where its schedule stood in the ranking.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "tuple")]
+    pub tuple: Option<Tuple>,
+    /// The test of a cargo project that it was found in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
     #[serde(skip)]
     pub trace: Trace,
 }
@@ -43,7 +50,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn of(frame: &Frame) -> Place {
+    pub fn of(frame: &Frame) -> Place {
         Place {
             file: frame.file.clone(),
             line: frame.line,
@@ -70,43 +77,59 @@ impl Finding {
             clip: None,
             run,
             method,
+            tuple: None,
+            test: None,
             trace,
         }
     }
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
-    pub fn save(&mut self, clip: &Clip, ready: &Ready, directory: &Path) -> io::Result<()> {
-        fs::create_dir_all(directory)?;
+    pub fn save(&mut self, clip: &Clip, ready: &Ready, program: &str, directory: &Path) -> io::Result<()> {
         ready.save_input()?;
         let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
         let places: Vec<String> = self.locations.iter().map(place).collect();
         let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
-        let path = directory.join(format!("{}-{}-{fingerprint:08x}.clip", ready.name(), self.kind));
-        file::write(&path, |out| write!(out, "{clip}"))?;
+        let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
+        write_clip(clip, &path)?;
         self.clip = Some(path);
         Ok(())
     }
 }
 
-fn fingerprint(parts: &[&str]) -> u32 {
+/// Writes a clip, and the directory for it if there is none.
+pub fn write_clip(clip: &Clip, path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    file::write(path, |out| write!(out, "{clip}"))
+}
+
+/// As an array, with a word where all variables are meant.
+fn tuple<S: Serializer>(tuple: &Option<Tuple>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Part {
+        Number(u32),
+        Word(&'static str),
+    }
+    let parts = tuple.map(|Tuple { c, v, t, l }| {
+        let v = match v {
+            Variables::Some(v) => Part::Number(v),
+            Variables::All => Part::Word("all"),
+        };
+        [Part::Number(c), v, Part::Number(t), Part::Number(l)]
+    });
+    parts.serialize(serializer)
+}
+
+/// A short name for what `parts` say.
+pub fn fingerprint(parts: &[&str]) -> u32 {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
     bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// Where it failed: the failing line, or for a deadlock and a livelock where each thread stands.
+/// Where it failed, each place once.
 fn locations(trace: &Trace) -> Vec<Place> {
-    let frame = |location: u32| trace.locations[location as usize].frames.first();
-    match &trace.end {
-        End::Failed { location, .. } if frame(*location).is_some() => {
-            frame(*location).map(Place::of).into_iter().collect()
-        }
-        End::Failed { .. } => {
-            let stands: BTreeSet<Place> =
-                trace.pending.iter().filter_map(|pending| frame(pending.location)).map(Place::of).collect();
-            stands.into_iter().collect()
-        }
-        _ => Vec::new(),
-    }
+    let places: BTreeSet<Place> = screen::scenes(trace).iter().map(Place::of).collect();
+    places.into_iter().collect()
 }
 
 /// Memory that more than one thread accessed, at least one of them writing.

@@ -1,5 +1,6 @@
 //! What went wrong, and what to do next.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -45,6 +46,13 @@ impl Problem {
     /// A file could not be read or written.
     pub fn file(what: &str, path: &Path, error: impl std::fmt::Display) -> Problem {
         Problem::new(format!("cannot {what} {}: {error}", path.display()))
+    }
+}
+
+/// The message alone.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

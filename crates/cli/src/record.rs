@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::{file, screen, target};
 
 /// Runs that find out what is shared, before the one that is kept.
-const LEARNING_RUNS: u64 = 4;
+pub const LEARNING_RUNS: u64 = 4;
 
 pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let ready = target::prepare(&options.program, Path::new(""))?;
@@ -23,15 +23,12 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     let mut plan = Plan {
         max_events: options.program.limits.max_events,
         seed: options.program.seed,
+        spurious: options.program.spurious_wakeups,
         functions: options.functions,
         ..Plan::default()
     };
     learn(&mut worker, &mut plan)?;
-    plan.policy = match options.schedule {
-        Schedule::RunToBlock => Policy::RunToBlock,
-        Schedule::Random => Policy::Random { seed: options.program.seed },
-        Schedule::Priorities => Policy::Priorities { seed: options.program.seed, changes: Vec::new() },
-    };
+    plan.policy = policy(options.schedule, options.program.seed);
     let run = worker.run(&plan)?;
     output::print(format_args!("{}", run.output(u64::MAX)))?;
     let (trace, ended) = (run.trace(), run.ended().clone());
@@ -48,6 +45,15 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     }
     let failed = matches!(trace.end, threadbare_trace::End::Failed { .. });
     Ok(if failed { exit::FOUND } else { exit::NOTHING_FOUND })
+}
+
+/// The policy that the user asks for.
+pub fn policy(schedule: Schedule, seed: u64) -> Policy {
+    match schedule {
+        Schedule::RunToBlock => Policy::RunToBlock,
+        Schedule::Random => Policy::Random { seed },
+        Schedule::Priorities => Policy::Priorities { seed, changes: Vec::new() },
+    }
 }
 
 /// Finds out what memory is shared, from a few runs.

@@ -1,5 +1,6 @@
 //! `threadbare replay`: a clip, followed event by event.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::arguments::ReplayOptions;
 use crate::exit;
 use crate::output::{self, say};
 use crate::problem::Problem;
-use crate::{input, record, screen, target};
+use crate::target::{self, Ready};
+use crate::{input, record, screen};
 
 /// What a replay came to. Serialises to its line of `--json`.
 #[derive(Serialize)]
@@ -28,10 +30,7 @@ struct Replay {
 }
 
 pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let bytes = std::fs::read(&options.clip).map_err(|error| Problem::file("read", &options.clip, error))?;
-    let clip = Clip::read(&bytes).map_err(|error| {
-        Problem::file("read", &options.clip, error).help("clips are written by `threadbare hunt`")
-    })?;
+    let clip = read(&options.clip)?;
     let named = options.target.as_ref().map(|target| target.to_string_lossy().into_owned());
     let origin = Origin {
         target: named.unwrap_or_else(|| clip.target.clone()),
@@ -45,13 +44,29 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         (None, None) => None,
     };
     let ready = target::prepare_origin(origin, given)?;
+    follow(&clip, &ready, options, cancelled)
+}
+
+pub fn read(path: &Path) -> Result<Clip, Problem> {
+    let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
+    Clip::read(&bytes)
+        .map_err(|error| Problem::file("read", path, error).help("clips are written by `threadbare hunt`"))
+}
+
+/// Runs the clip on a program that is ready.
+pub fn follow(
+    clip: &Clip,
+    ready: &Ready,
+    options: &ReplayOptions,
+    cancelled: &Arc<AtomicBool>,
+) -> Result<u8, Problem> {
     let limits = Limits {
         time: Duration::from_secs(options.time_limit),
         cancelled: Arc::clone(cancelled),
         ..Limits::default()
     };
     let mut worker = Worker::start(&ready.target, &limits)?;
-    let plan = resolve(&clip, worker.program()).map_err(|lost| {
+    let plan = resolve(clip, worker.program()).map_err(|lost| {
         Problem::new(format!("the clip no longer fits: in step {}, {lost}", lost.step + 1))
             .help("the program has changed since; hunt again")
     })?;
@@ -75,13 +90,13 @@ pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         }
         before = Some((run.bytes().to_vec(), run.ended().clone()));
         let trace = run.trace();
-        let divergence = compare(&clip, worker.program(), &trace);
-        as_before = divergence.is_none() && is_as_promised(&clip, &trace);
+        let divergence = compare(clip, worker.program(), &trace);
+        as_before = divergence.is_none() && is_as_promised(clip, &trace);
         replay.reproduced += u64::from(as_before);
         if let (Some(divergence), None) = (&divergence, replay.diverged_at) {
             replay.diverged_at = Some(divergence.event);
             if !options.json {
-                print_divergence(divergence, &clip, &trace)?;
+                print_divergence(divergence, clip, &trace)?;
             }
         }
         first.get_or_insert(trace);

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use threadbare_executor::Ended;
 use threadbare_program::Program;
-use threadbare_trace::{End, Trace};
+use threadbare_trace::{End, Frame, Trace};
 
-use crate::view::View;
+use crate::view::{self, View};
 
 /// Width where the output is not a terminal.
 const PLAIN_WIDTH: usize = 120;
@@ -22,6 +22,13 @@ pub fn view(trace: &Trace) -> String {
         _ => PLAIN_WIDTH,
     };
     View { trace, source: &lookup, width, colour: console::colors_enabled() }.to_string()
+}
+
+/// The user's own lines where the run failed: the failing one, or for a deadlock and a livelock where each thread
+/// stands.
+pub fn scenes(trace: &Trace) -> Vec<Frame> {
+    let source = Source::default();
+    view::scenes(trace, &|file, line| source.line(file, line))
 }
 
 /// How a run ended, in a few words.

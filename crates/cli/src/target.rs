@@ -27,6 +27,11 @@ pub struct Ready {
 }
 
 impl Ready {
+    /// What somebody else has built, and keeps.
+    pub fn built(target: Target, origin: Origin) -> Ready {
+        Ready { target, origin, given: None, _directory: None }
+    }
+
     /// The program's name without directories and endings.
     pub fn name(&self) -> String {
         let path = Path::new(&self.origin.target);
@@ -72,7 +77,8 @@ pub fn prepare_origin(origin: Origin, given: Option<Given>) -> Result<Ready, Pro
     };
     let arguments = origin.arguments.iter().map(OsString::from).collect();
     let input = given.as_ref().map_or_else(|| Ok(Input::default()), Given::input)?;
-    Ok(Ready { target: Target { program, arguments, input }, origin, given, _directory: directory })
+    let target = Target { program, arguments, input, ..Target::default() };
+    Ok(Ready { target, origin, given, _directory: directory })
 }
 
 /// Compiles one file as it is written: without optimisation, every access in the source is one in the program.

@@ -56,6 +56,7 @@ pub fn of(memory: &Memory, status: i32) -> Ended {
         Some(Ending::InvalidFree) => failed(FailureKind::InvalidFree),
         Some(Ending::HeapOverflow) => failed(FailureKind::HeapOverflow),
         Some(Ending::DataRace) => failed(FailureKind::DataRace),
+        Some(Ending::Panic) => failed(FailureKind::Panic),
         Some(Ending::Diverged) => Ended::Diverged { step: detail, reason: memory.message() },
         Some(Ending::Unsupported) => Ended::Unsupported { message: memory.message(), thread, pc },
         Some(Ending::Silent) | None => of_status(status),

@@ -27,7 +27,7 @@ pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, is_as_promis
 pub use ending::Ended;
 pub use exhaust::{Exhausted, exhaust};
 pub use input::Input;
-pub use library::{InstallError, install};
+pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;
 pub use snapshots::Keep;

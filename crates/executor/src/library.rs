@@ -34,7 +34,7 @@ pub fn install() -> Result<PathBuf, InstallError> {
 
 /// The cache directory of the user; one of our own where there is none, or where its name could not stand in
 /// a list of directories.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
     // SAFETY: asks for a number.

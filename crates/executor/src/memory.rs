@@ -5,7 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan};
+use threadbare_trace::wire::{
+    self, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan,
+};
 
 /// The file and its mapping.
 pub struct Memory {
@@ -218,6 +220,17 @@ impl Memory {
     pub fn picks(&self) -> &[u16] {
         let picks = self.control().picks.load(Ordering::Acquire);
         self.region(wire::PICKS_OFFSET, wire::PICKS_BYTES, picks)
+    }
+
+    /// Puts the table of the standard library's functions in place, before the program starts.
+    pub fn write_code(&self, table: &[Code]) {
+        let count = table.len().min(wire::CODE_BYTES as usize / size_of::<Code>());
+        // SAFETY: inside the region, as just checked; nobody else has the file yet.
+        unsafe {
+            let region = self.start.add(wire::CODE_OFFSET as usize).cast::<Code>();
+            region.copy_from_nonoverlapping(table.as_ptr(), count);
+        }
+        self.control().code.store(count as u64, Ordering::Release);
     }
 
     /// Gives back the pages of a log that has become large.

@@ -92,7 +92,9 @@ impl Snapshots {
         let control = memory.control();
         control.snapshots_taken.store(0, Ordering::Relaxed);
         let wanted: Vec<(u64, usize)> = match self.keep {
-            Some(keep) if !plan.learn => self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect(),
+            Some(keep) if !plan.learn => {
+                self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect()
+            }
             _ => Vec::new(),
         };
         for (i, place) in control.snapshots_wanted.iter().enumerate() {

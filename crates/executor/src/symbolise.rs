@@ -275,9 +275,7 @@ impl<'p> Tables<'p> {
                 None => format!("{symbol}+{offset}"),
             },
             ObjectName::Heap { site, thread: by, ordinal, offset } => {
-                let location = &self.locations[self.stacks[site as usize].location as usize];
-                let function = location.frames.first().map_or("", |frame| frame.function.as_str());
-                format!("{function}'s block {}.{ordinal} +{offset}", thread(by))
+                format!("{}'s block {}.{ordinal} +{offset}", self.allocator(site), thread(by))
             }
             // A local of the outermost function has a name; others move with the depth of calls.
             ObjectName::Stack { thread: of, offset } => {
@@ -287,6 +285,17 @@ impl<'p> Tables<'p> {
             ObjectName::Thread(index) => format!("thread {}", thread(index)),
             ObjectName::Memory { address } => format!("memory {address:#x}"),
         }
+    }
+
+    /// The function that a block was allocated by: the innermost that is not a standard library's.
+    fn allocator(&self, site: u32) -> &str {
+        let stack = |index: u32| self.stacks.get(index as usize).filter(|_| index != 0);
+        let calls = std::iter::successors(stack(site), |inner| stack(inner.parent));
+        let mut functions = calls
+            .flat_map(|call| &self.locations[call.location as usize].frames)
+            .map(|frame| frame.function.as_str());
+        let innermost = functions.clone().next().unwrap_or_default();
+        functions.find(|function| !threadbare_program::is_library_function(function)).unwrap_or(innermost)
     }
 }
 

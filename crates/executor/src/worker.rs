@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::wire::{self, message};
+use threadbare_trace::wire::{self, Code, message};
 use threadbare_trace::{FailureKind, Plan};
 
 use crate::ending::{self, Ended};
@@ -24,11 +24,15 @@ use crate::run::Run;
 use crate::snapshots::{Keep, Snapshots};
 
 /// What is tested.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Target {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub input: Input,
+    /// Where it runs; where the tool does if there is none.
+    pub directory: Option<PathBuf>,
+    /// Variables on top of those that the tool has.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// What a run may use.
@@ -107,11 +111,13 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn start(target: &Target, limits: &Limits) -> Result<Worker, StartError> {
-        check_instrumentation(&Program::open(&target.program)?, &target.program)?;
+        let program = Program::open(&target.program)?;
+        check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
         check_limits().map_err(spawn_error)?;
         let memory = Memory::create().map_err(spawn_error)?;
+        memory.write_code(&library_code(&program));
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let (socket, theirs) = socket_pair().map_err(spawn_error)?;
         let server = command(target, &directory, &memory, &output, &theirs)
@@ -125,7 +131,7 @@ impl Worker {
             output,
             printed: 0,
             dropped: 0,
-            program: Program::open(&target.program)?,
+            program,
             target: target.clone(),
             limits: limits.clone(),
             snapshots: Snapshots::default(),
@@ -400,6 +406,18 @@ fn check_limits() -> io::Result<()> {
     Ok(())
 }
 
+/// The functions of Rust's standard library in the program, by address, each byte in one of them at most.
+fn library_code(program: &Program) -> Vec<Code> {
+    let mut table: Vec<Code> = Vec::new();
+    for (range, class) in program.library_code() {
+        let start = table.last().map_or(0, |last| last.end).max(range.start);
+        if start < range.end {
+            table.push(Code { start, end: range.end, class: class as u64 });
+        }
+    }
+    table
+}
+
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
     // SAFETY: a plain system call; the descriptors are checked before they are owned.
@@ -428,8 +446,12 @@ fn command(
         Path::new(".").join(&target.program)
     };
     let mut command = Command::new(path);
+    if let Some(directory) = &target.directory {
+        command.current_dir(directory);
+    }
     command
         .args(&target.arguments)
+        .envs(target.environment.iter().map(|(name, value)| (name, value)))
         .env(wire::ENVIRONMENT, wire::VERSION.to_string())
         .env("LD_LIBRARY_PATH", before(directory.as_os_str(), "LD_LIBRARY_PATH"))
         // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.

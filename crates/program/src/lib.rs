@@ -26,7 +26,8 @@
 //! (`calls`) and belong here too.
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
-//! entries); `types`, `locals` and `frame_info` name memory; `calls` decodes functions, and `site` finds
+//! entries); `types`, `locals` and `frame_info` name memory; `library_code` tells them from
+//! those of a standard library; `calls` decodes functions, and `site` finds
 //! places again by them; `maps` and `module` say what is loaded where; `program` puts these together.
 
 mod calls;
@@ -34,6 +35,7 @@ mod debug_info;
 mod error;
 mod frame_info;
 mod image;
+mod library_code;
 mod locals;
 mod maps;
 mod module;
@@ -44,6 +46,7 @@ mod symbols;
 mod types;
 
 pub use error::ProgramError;
+pub use library_code::is_library_function;
 pub use program::{Global, Instrumentation, Program};
 
 /// Locks a cache. One that a panicking thread held is as good as any: entries are put in whole.

@@ -34,6 +34,11 @@ impl Symbol {
         self.address..self.address.saturating_add(self.size)
     }
 
+    /// Its name was mangled by a Rust compiler.
+    pub(crate) fn is_rust(&self) -> bool {
+        self.name.starts_with("_R") || rust_hash(&self.name).is_some()
+    }
+
     /// Where several names stand for one address, the one that says most has the greatest rank: what others
     /// can link to, then what is not reserved, then the shorter one.
     fn rank(&self) -> (bool, Reverse<(usize, usize)>, &str) {
@@ -106,6 +111,11 @@ impl Symbols {
         let end = self.by_address.partition_point(|symbol| symbol.address <= address);
         let nearest = self.by_address[..end].iter().rev().filter(|symbol| symbol.kind == kind);
         nearest.take(LOOK_BACK).find(|symbol| symbol.range().contains(&address))
+    }
+
+    /// All symbols of this kind, by address.
+    pub(crate) fn all(&self, kind: Kind) -> impl Iterator<Item = &Symbol> {
+        self.by_address.iter().filter(move |symbol| symbol.kind == kind)
     }
 
     /// The symbol of this kind that starts at `address`, whatever its size.

@@ -31,7 +31,8 @@ impl Strategy for Pct {
         let plan = self.ground.sample(self.number);
         self.number += 1;
         let seed = self.random.next();
-        let mut changes: Vec<u64> = (0..CHANGES).map(|_| self.random.below(self.ground.longest.max(1))).collect();
+        let mut changes: Vec<u64> =
+            (0..CHANGES).map(|_| self.random.below(self.ground.longest.max(1))).collect();
         changes.sort_unstable();
         Next::Run(Plan { policy: Policy::Priorities { seed, changes }, ..plan }.into())
     }

@@ -183,7 +183,8 @@ impl Rank {
 /// What a schedule demands that is also preempted at `point`.
 fn more(demand: &Demand, point: &Point) -> Demand {
     let mut variables = demand.variables.clone();
-    if let (Some(variable), Err(at)) = (point.variable, variables.binary_search(&point.variable.unwrap_or(0))) {
+    if let (Some(variable), Err(at)) = (point.variable, variables.binary_search(&point.variable.unwrap_or(0)))
+    {
         variables.insert(at, variable);
     }
     Demand {

@@ -153,7 +153,8 @@ fn round(c: u32, l: u32) -> Vec<Tuple> {
         return vec![Tuple::new(0, Some(0), 2, l), Tuple::new(1, Some(0), 2, l), Tuple::new(1, All, 2, l)];
     }
     let t = c + 1;
-    let mut tuples = vec![Tuple::new(c, Some(0), 2, l), Tuple::new(c, Some(1), 2, l), Tuple::new(0, Some(0), t, l)];
+    let mut tuples =
+        vec![Tuple::new(c, Some(0), 2, l), Tuple::new(c, Some(1), 2, l), Tuple::new(0, Some(0), t, l)];
     tuples.extend((1..c).map(|smaller| Tuple::new(smaller, All, t, l)));
     tuples.push(Tuple::new(c, All, 2, l));
     tuples.extend((3..=t).flat_map(|t| [Tuple::new(c, Some(1), t, l), Tuple::new(c, All, t, l)]));

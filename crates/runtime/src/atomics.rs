@@ -12,7 +12,7 @@ use crate::entry::intercept;
 use crate::hooks::{LEARN, WATCH};
 use crate::log::Entry;
 use crate::scheduler::{Operation, point};
-use crate::{active, heap, learn};
+use crate::{active, heap, learn, library_code};
 
 /// Comes before the operation.
 fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
@@ -34,7 +34,7 @@ fn after(kind: EventKind, address: u64, size: u64, pc: u64, order: c_int, value:
 macro_rules! event {
     ($kind:ident, $atomic:ident, $size:expr, $order:ident, $pc:ident, $operation:expr, |$result:pat_param| $value:expr) => {{
         let address = std::ptr::from_ref($atomic) as u64;
-        let on = active();
+        let on = active() && !library_code::is_quiet($pc);
         if on {
             before(EventKind::$kind, address, $size, $pc);
         }

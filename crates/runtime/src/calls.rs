@@ -13,7 +13,7 @@ use threadbare_trace::wire::{self, Stack};
 use crate::carrier::Carrier;
 use crate::hash::Hasher;
 use crate::layout::{self, CALLS, CALLS_SLOT};
-use crate::{log, modules};
+use crate::{library_code, log, modules};
 
 /// One activation of an instrumented function.
 #[derive(Clone, Copy)]
@@ -152,22 +152,37 @@ pub fn publish() {
     log::control().stacks.store(nodes + 1, Ordering::Relaxed);
 }
 
-/// Up to two return addresses of call stack `node`, innermost first.
-pub fn innermost(node: u32) -> [u64; 2] {
-    let mut calls = [0; 2];
-    let mut node = node;
-    for call in &mut calls {
-        if node == 0 {
-            break;
-        }
-        // SAFETY: nodes are numbers that `child` gave out.
-        let stack = unsafe { &*log::stacks().add(node as usize) };
-        // The outermost function is called by this library, which is nobody's business.
-        if modules::is_ours(stack.pc) {
-            break;
-        }
-        *call = stack.pc;
-        node = stack.parent;
+/// The return address of call stack `node`'s innermost call, and the stack of the function it returns to.
+pub fn caller(node: u32) -> Option<(u64, u32)> {
+    if node == 0 {
+        return None;
     }
-    calls
+    // SAFETY: nodes are numbers that `child` gave out.
+    let stack = unsafe { &*log::stacks().add(node as usize) };
+    // The outermost function is called by this library, which is nobody's business.
+    (!modules::is_ours(stack.pc)).then_some((stack.pc, stack.parent))
+}
+
+/// Where the innermost instrumented function that the running thread is in was called from; 0 if there is none.
+pub fn innermost() -> u64 {
+    caller(current()).map_or(0, |(pc, _)| pc)
+}
+
+/// The stack pointer of the innermost instrumented function that the running thread is in.
+pub fn innermost_stack_pointer() -> u64 {
+    let top = *TOP.get();
+    // SAFETY: entries below `top` down to the bottom one are this thread's.
+    if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
+}
+
+/// Up to three return addresses in the program's own code: of a call in call stack `node`, and of those around
+/// it, innermost first.
+pub fn users_calls(pc: u64, node: u32) -> [u64; 3] {
+    let mut users = [0; 3];
+    let outer = std::iter::successors(caller(node), |&(_, parent)| caller(parent)).map(|(pc, _)| pc);
+    let calls = std::iter::once(pc).chain(outer).filter(|&pc| library_code::is_users(pc));
+    for (slot, pc) in users.iter_mut().zip(calls) {
+        *slot = pc;
+    }
+    users
 }

@@ -184,3 +184,23 @@ pub unsafe extern "C" fn switch(save: *mut Context, load: *const Context) {
         fsgsbase = sym FSGSBASE,
     )
 }
+
+/// What a thread asks about itself. Its stack was given to glibc, which therefore does not know that there is nothing
+/// below it; Rust's standard library will not do without.
+#[unsafe(no_mangle)]
+extern "C" fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int {
+    let error = real!(pthread_getattr_np(
+        thread => libc::pthread_t, attributes => *mut libc::pthread_attr_t
+    ) -> c_int);
+    let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+    // SAFETY: attributes that libc has just initialised, if there was no error.
+    unsafe {
+        if error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0 {
+            let slots = STACKS..layout::CALLS;
+            if slots.contains(&(start as u64)) {
+                libc::pthread_attr_setguardsize(attributes, 4096);
+            }
+        }
+    }
+    error
+}

@@ -84,8 +84,7 @@ pub fn track(extents: &[Extent]) {
 }
 
 fn site_of(block: &Block) -> [u64; 3] {
-    let [first, second] = calls::innermost(block.allocated.stack);
-    [block.allocated.pc, first, second]
+    calls::users_calls(block.allocated.pc, block.allocated.stack)
 }
 
 fn mark(block: &mut Block) {

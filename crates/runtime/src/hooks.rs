@@ -10,7 +10,7 @@ use threadbare_trace::EventKind;
 
 use crate::layout::SHADOW;
 use crate::scheduler::{self, Operation, point};
-use crate::{heap, learn, log, shadow};
+use crate::{heap, learn, library_code, log, shadow};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
 pub static WATCH: AtomicU8 = AtomicU8::new(0);
@@ -174,6 +174,10 @@ fn range(address: u64, pc: u64, len: u64, access: u32) {
 /// A copy of `len` bytes by a function of libc's. It is made at once, so there is one choice before it: with
 /// another between read and write, the read would be recorded before it happens.
 pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
+    if library_code::is_quiet(pc) {
+        heap::check(from, len, "read", pc);
+        return heap::check(to, len, "write", pc);
+    }
     if watch() == LEARN {
         learn::access(from, len, false);
         learn::access(to, len, true);
@@ -206,6 +210,9 @@ pub fn writes(address: u64, len: u64, pc: u64) {
 
 /// The slow path: the access is tracked, or the run learns.
 extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
+    if library_code::is_quiet(pc) {
+        return heap::check(address, size, if access & WRITE == 0 { "read" } else { "write" }, pc);
+    }
     if watch() == LEARN {
         learn::access(address, size, access & WRITE != 0);
     }

@@ -251,7 +251,7 @@ macro_rules! six_arguments {
                 descriptor => c_int, a => $a, b => $b, c => $c, d => $d, e => $e
             ) -> isize);
             if is_modelled(descriptor) {
-                with(descriptor, $events, crate::calls::innermost(crate::calls::current())[0], call)
+                with(descriptor, $events, crate::calls::innermost(), call)
             } else {
                 call()
             }

@@ -12,9 +12,9 @@
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
 //! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `handlers`, `stdio`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `descriptors`, `files`, `channels`, `identity`, `chance`, `versions` | what else it calls that must be seen or fixed |
+//! | `heap`, `memory`, `process`, `panics`, `descriptors`, `files`, `channels`, `identity`, `chance`, `versions` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
-//! | `context`, `calls` | switching between threads; their call stacks |
+//! | `context`, `calls`, `library_code` | switching between threads; their call stacks; whose affair it is |
 //! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
 //! | `server`, `log` | the fork server; the file shared with the tool |
 //! | `layout`, `arena`, `spans` | the runtime's own memory |
@@ -48,11 +48,13 @@ mod identity;
 mod io;
 mod layout;
 mod learn;
+mod library_code;
 mod livelock;
 mod locks;
 mod log;
 mod memory;
 mod modules;
+mod panics;
 mod plan;
 mod process;
 mod races;

@@ -220,7 +220,7 @@ fn lock_shared(address: u64, patience: Patience, pc: u64) -> c_int {
     }
     let timed_out = patience.point(EventKind::ReadLock, pc, address, Wait::ReadLock(address));
     let lock = RwLock::at(address);
-    let (outcome, error) = match (timed_out, lock.admits_reader(scheduler::get())) {
+    let (outcome, error) = match (timed_out, lock.can_read(scheduler::get())) {
         (true, _) => (Outcome::TimedOut, libc::ETIMEDOUT),
         (false, true) => {
             lock.readers += 1;
@@ -238,14 +238,22 @@ fn lock_exclusive(address: u64, patience: Patience, pc: u64) -> c_int {
     if RwLock::at(address).writer == me() as u32 + 1 && !matches!(patience, Patience::None) {
         return libc::EDEADLK;
     }
+    // A writer that begins to wait changes what readers may do: that is an event of its own.
+    if RwLock::at(address).prefers_writers() && !matches!(patience, Patience::None) {
+        Patience::None.point(EventKind::Lock, pc, address, Wait::Nothing);
+        if take_exclusive(address, pc, false) == 0 {
+            return 0;
+        }
+    }
     let timed_out = patience.point(EventKind::Lock, pc, address, Wait::WriteLock(address));
+    take_exclusive(address, pc, timed_out)
+}
+
+/// Takes a read-write lock for writing if it is free, unless the time for that is over.
+fn take_exclusive(address: u64, pc: u64, timed_out: bool) -> c_int {
     let lock = RwLock::at(address);
     let (outcome, error) = match (timed_out, lock.writer, lock.readers) {
-        (true, ..) => {
-            // Readers may have waited for this one.
-            scheduler::get().released(address);
-            (Outcome::TimedOut, libc::ETIMEDOUT)
-        }
+        (true, ..) => (Outcome::TimedOut, libc::ETIMEDOUT),
         (false, 0, 0) => {
             lock.writer = me() as u32 + 1;
             (Outcome::Done, 0)
@@ -253,6 +261,10 @@ fn lock_exclusive(address: u64, patience: Patience, pc: u64) -> c_int {
         _ => (Outcome::Failed, libc::EBUSY),
     };
     Entry::new(EventKind::Lock, pc, address).outcome(outcome).write();
+    // Readers may have waited behind this one.
+    if timed_out {
+        scheduler::get().released(address);
+    }
     error
 }
 

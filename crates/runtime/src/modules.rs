@@ -8,6 +8,8 @@ use crate::carrier::Carrier;
 static SYSTEM: Carrier<Vec<(u64, u64)>> = Carrier::new(Vec::new());
 /// libgcc, which takes locks of its own while it unwinds.
 static UNWINDER: Carrier<(u64, u64)> = Carrier::new((0, 0));
+/// Where the program is loaded.
+static PROGRAM: Carrier<u64> = Carrier::new(0);
 /// This library's own code.
 static OURS: Carrier<(u64, u64)> = Carrier::new((0, 0));
 
@@ -33,6 +35,10 @@ pub fn find() {
             let headers = std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize);
             (info, headers, CStr::from_ptr(info.dlpi_name).to_bytes())
         };
+        // The program itself comes first, without a name.
+        if name.is_empty() && *PROGRAM.get() == 0 {
+            *PROGRAM.get() = info.dlpi_addr;
+        }
         let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
             let start = info.dlpi_addr + header.p_vaddr;
@@ -52,6 +58,11 @@ pub fn find() {
     SYSTEM.get().clear();
     // SAFETY: the callback has the wanted signature.
     unsafe { libc::dl_iterate_phdr(Some(module), std::ptr::null_mut()) };
+}
+
+/// What the program's own addresses are off from those it was linked for.
+pub fn program_base() -> u64 {
+    *PROGRAM.get()
 }
 
 /// The address lies in this library.

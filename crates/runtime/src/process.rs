@@ -12,7 +12,7 @@ use crate::hooks::{IGNORE, WATCH};
 use crate::log::Entry;
 use crate::real::real;
 use crate::scheduler::{Operation, finish, point};
-use crate::{ACTIVE, active, handlers, identity, log, modules, system, threads};
+use crate::{ACTIVE, active, handlers, identity, log, modules, panics, system, threads};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -96,6 +96,7 @@ fn exit_point(code: c_int, pc: u64) {
         let pc = modules::users_call(pc);
         point(Operation::new(EventKind::Exit, pc, 0));
         Entry::new(EventKind::Exit, pc, 0).value(code as u64).write();
+        panics::exits(code);
     }
 }
 

@@ -434,8 +434,21 @@ pub fn begin_thread() -> &'static mut Thread {
     &mut sched.threads[sched.current]
 }
 
-/// Ends the run and says why.
+/// Where a run failed.
+pub struct Scene {
+    pub thread: u32,
+    pub pc: u64,
+    pub stack: u32,
+}
+
+/// Ends the run, because of what the running thread does at `pc`.
 pub fn finish(ending: Ending, detail: u32, pc: u64, message: &str) -> ! {
+    let scene = Scene { thread: get().current as u32, pc, stack: calls::current() };
+    finish_at(&scene, ending, detail, message)
+}
+
+/// Ends the run and says why.
+pub fn finish_at(scene: &Scene, ending: Ending, detail: u32, message: &str) -> ! {
     log::close_write();
     let control = log::control();
     let length = message.len().min(MESSAGE_BYTES);
@@ -446,9 +459,9 @@ pub fn finish(ending: Ending, detail: u32, pc: u64, message: &str) -> ! {
     }
     control.message_bytes.store(length as u32, Ordering::Relaxed);
     control.ending_detail.store(detail, Ordering::Relaxed);
-    control.ending_thread.store(get().current as u32, Ordering::Relaxed);
-    control.ending_pc.store(pc, Ordering::Relaxed);
-    control.ending_stack.store(calls::current(), Ordering::Relaxed);
+    control.ending_thread.store(scene.thread, Ordering::Relaxed);
+    control.ending_pc.store(scene.pc, Ordering::Relaxed);
+    control.ending_stack.store(scene.stack, Ordering::Relaxed);
     control.ending.store(ending as u32, Ordering::Release);
     system::exit(0)
 }

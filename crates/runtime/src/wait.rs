@@ -60,7 +60,7 @@ impl Wait {
             Wait::Nothing => true,
             Wait::Mutex(address) => Mutex::at(address).can_lock(me),
             Wait::SpinLock(address) => *spin_lock(address) > 0,
-            Wait::ReadLock(address) => RwLock::at(address).admits_reader(sched),
+            Wait::ReadLock(address) => RwLock::at(address).can_read(sched),
             Wait::WriteLock(address) => {
                 let lock = RwLock::at(address);
                 lock.writer == 0 && lock.readers == 0
@@ -186,30 +186,29 @@ pub struct RwLock {
     unused: [u32; 5],
     /// 1 + the index of the writing thread.
     pub writer: u32,
-    not_used: [u32; 5],
-    flags: u32,
+    unused_too: [u32; 5],
+    preference: u32,
 }
 
 impl RwLock {
-    /// In `flags`: readers wait for writers that wait.
-    const PREFERS_WRITERS: u32 = 2;
-
-    /// A reader need not wait.
-    pub fn admits_reader(&self, sched: &Scheduler) -> bool {
-        self.writer == 0
-            && !(self.readers > 0 && self.flags == RwLock::PREFERS_WRITERS && self.is_wanted(sched))
-    }
-
-    /// A writer waits.
-    fn is_wanted(&self, sched: &Scheduler) -> bool {
-        let address = std::ptr::from_ref(self) as u64;
-        let waits = |wait: &Wait| matches!(*wait, Wait::WriteLock(of) if of == address);
-        sched.threads.iter().any(|thread| !thread.done && waits(&thread.wait))
-    }
-
     pub fn at(address: u64) -> &'static mut RwLock {
         // SAFETY: the program passed it as a read-write lock.
         unsafe { &mut *(address as *mut RwLock) }
+    }
+
+    /// Readers wait for writers that wait (`PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`, and Rust's locks).
+    pub fn prefers_writers(&self) -> bool {
+        const PREFER_WRITER: u32 = 2;
+        self.preference == PREFER_WRITER
+    }
+
+    pub fn can_read(&self, sched: &Scheduler) -> bool {
+        self.writer == 0 && !(self.prefers_writers() && self.readers > 0 && self.has_waiting_writer(sched))
+    }
+
+    fn has_waiting_writer(&self, sched: &Scheduler) -> bool {
+        let address = std::ptr::from_ref(self) as u64;
+        sched.threads.iter().any(|thread| matches!(thread.wait, Wait::WriteLock(of) if of == address))
     }
 }
 

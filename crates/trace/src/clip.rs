@@ -14,6 +14,7 @@
 //! message assertion failed: `accounts[i].amount == 200`
 //! seed 0
 //! max-events 1000000
+//! spurious-wakeups 2
 //!
 //! [sites]
 //! 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -44,6 +45,7 @@
 //! field   = "target " text | "compiler-argument " text | "argument " text
 //!         | "input " number:fingerprint " " text:path
 //!         | "finding " text | "message " text | "seed " number | "max-events " number
+//!         | "spurious-wakeups " number
 //! site    = index " " word:function " " word:file ":" line ":" column " " word:callee " " nth " | " text
 //! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
 //!         | "stack " thread " " range | "memory " range
@@ -54,6 +56,7 @@
 //!
 //! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once, and
 //!   `input` at most once: without it, standard input is empty.
+//!   `spurious-wakeups` at most once: without it, there are none.
 //! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
 //!   `@1` is the site with number 1.
 //! - `until write @1 #2` runs the thread until it is about to do its second write there; `until end #1` until
@@ -101,6 +104,8 @@ pub struct Clip {
     pub message: String,
     pub seed: u64,
     pub max_events: u64,
+    /// Waits that may end without a notification.
+    pub spurious: u32,
     /// The places that the rest refers to by index.
     pub sites: Vec<Site>,
     pub tracked: Vec<ClipExtent>,
@@ -194,6 +199,9 @@ impl fmt::Display for Clip {
         writeln!(f, "message{}", Text(&self.message))?;
         writeln!(f, "seed {}", self.seed)?;
         writeln!(f, "max-events {}", self.max_events)?;
+        if self.spurious > 0 {
+            writeln!(f, "spurious-wakeups {}", self.spurious)?;
+        }
         writeln!(f, "\n[sites]")?;
         for (index, site) in self.sites.iter().enumerate() {
             let Site { function, file, line, column, text, callee, nth } = site;

@@ -18,6 +18,7 @@
 //! | [`trace`] | [`Trace`]: events and the tables they point into, and how the run ended |
 //! | [`mod@format`] | the binary trace file |
 //! | [`export`] | STD, CSV and JSON for other tools |
+//! | [`import`] | STD and CSV from other tools |
 //! | [`clip`] | [`Clip`] and its text form |
 //! | [`wire`] | the memory that tool and runtime share; nobody else needs it |
 
@@ -27,6 +28,7 @@ pub mod clip;
 pub mod event;
 pub mod export;
 pub mod format;
+pub mod import;
 pub mod location;
 pub mod object;
 pub mod plan;

@@ -90,6 +90,8 @@ pub enum FailureKind {
     HeapOverflow,
     /// Two threads about to access the same memory, one of them to write.
     DataRace,
+    /// A panic of a Rust program that ended it.
+    Panic,
 }
 
 impl FailureKind {
@@ -105,6 +107,7 @@ impl FailureKind {
             FailureKind::UseAfterFree => "use-after-free",
             FailureKind::DoubleFree => "double-free",
             FailureKind::DataRace => "data-race",
+            FailureKind::Panic => "panic",
             FailureKind::ExitCode(_) => "exit-code",
             FailureKind::Deadlock => "deadlock",
             FailureKind::Livelock => "livelock",
@@ -127,6 +130,7 @@ impl fmt::Display for FailureKind {
             FailureKind::InvalidFree => f.write_str("invalid free"),
             FailureKind::HeapOverflow => f.write_str("heap overflow"),
             FailureKind::DataRace => f.write_str("data race"),
+            FailureKind::Panic => f.write_str("panicked"),
         }
     }
 }

@@ -44,7 +44,9 @@ pub const DECISIONS_OFFSET: u64 = LEARNT_OFFSET + LEARNT_BYTES;
 pub const DECISIONS_BYTES: u64 = 4 << 30;
 pub const PICKS_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
 pub const PICKS_BYTES: u64 = 1 << 30;
-pub const LOG_OFFSET: u64 = PICKS_OFFSET + PICKS_BYTES;
+pub const CODE_OFFSET: u64 = PICKS_OFFSET + PICKS_BYTES;
+pub const CODE_BYTES: u64 = 64 << 20;
+pub const LOG_OFFSET: u64 = CODE_OFFSET + CODE_BYTES;
 pub const LOG_BYTES: u64 = 16 << 30;
 pub const FILE_BYTES: u64 = LOG_OFFSET + LOG_BYTES;
 
@@ -152,8 +154,38 @@ pub struct Control {
     pub other: Origin,
     /// Races recorded.
     pub races: AtomicU32,
+    /// Entries of the table of [`Code`], which the tool fills before the program starts.
+    pub code: AtomicU64,
     pub message_bytes: AtomicU32,
     pub message: [u8; MESSAGE_BYTES],
+}
+
+/// A function of a standard library that is compiled into the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Code {
+    /// Addresses as linked; entries are in their order and do not overlap.
+    pub start: u64,
+    pub end: u64,
+    /// A [`CodeClass`].
+    pub class: u64,
+}
+
+/// Whose affair it is what a function of a standard library does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum CodeClass {
+    /// Its caller's.
+    Passing = 1,
+    /// Its own: nothing for the schedule.
+    Quiet = 2,
+}
+
+impl CodeClass {
+    pub fn from_number(number: u64) -> Option<CodeClass> {
+        use CodeClass::*;
+        [Passing, Quiet].into_iter().find(|class| *class as u64 == number)
+    }
 }
 
 /// Who did something, and where.
@@ -192,6 +224,7 @@ pub enum Ending {
     /// The tool sent [`STOP_SIGNAL`].
     TimeLimit = 14,
     DataRace = 15,
+    Panic = 16,
 }
 
 impl Ending {
@@ -214,6 +247,7 @@ impl Ending {
             Livelock,
             TimeLimit,
             DataRace,
+            Panic,
         ]
         .into_iter()
         .find(|ending| *ending as u32 == number)

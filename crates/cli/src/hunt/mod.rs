@@ -2,9 +2,11 @@
 
 mod plans;
 mod pool;
+mod source;
 mod summary;
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,88 +15,177 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadbare_executor::{Ended, FailureKey, Limits, RunError, Worker, clip, shrink};
 use threadbare_trace::{FailureKind, Plan};
 
-use crate::arguments::{Budget, HuntOptions};
+use crate::arguments::{Budget, HuntOptions, ProgramOptions, SearchOptions};
 use crate::exit;
 use crate::finding::Finding;
 use crate::output::{self, say};
 use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
-use plans::Knowledge;
-use pool::{Missed, Outcome, Pool};
-use summary::Summary;
+use pool::{Missed, Outcome, Pool, Setting};
+pub use source::Chosen;
+use source::{Label, Source};
+pub use summary::Summary;
+
+/// Of one program, unless the user says otherwise.
+pub const BUDGET: Budget = Budget::Runs(2000);
 
 pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    if options.out.exists() && !options.out.is_dir() {
-        return Err(Problem::new(format!(
-            "{} is not a directory: clips cannot be written there",
-            options.out.display()
-        ))
-        .help("name another with --out"));
+    let ready = target::prepare(&options.program, &options.search.out)?;
+    let terms = terms(&options.program, &options.search, &ready, cancelled);
+    aloud(&ready, &terms, options.search.json, "threadbare replay")
+}
+
+/// What the user asks for.
+pub fn terms(
+    program: &ProgramOptions,
+    search: &SearchOptions,
+    ready: &Ready,
+    cancelled: &Arc<AtomicBool>,
+) -> Terms {
+    Terms {
+        seed: program.seed,
+        max_events: program.limits.max_events,
+        spurious: program.spurious_wakeups,
+        limits: target::limits(&program.limits, cancelled),
+        name: ready.name(),
+        ..Terms::new(search, BUDGET)
     }
-    let ready = target::prepare(&options.program, &options.out)?;
-    let limits = target::limits(&options.program.limits, cancelled);
-    let start = Instant::now();
-    let deadline = match options.budget {
-        Budget::Time(time) => Some(start + time),
-        Budget::Runs(_) => None,
-    };
-    // The hunt's own worker looks closer at what the others find.
-    let worker = Worker::start(&ready.target, &limits)?;
-    let jobs =
-        options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32));
-    let pool = Pool::new(jobs, &ready.target, &limits, deadline);
-    let mut hunt = Hunt {
-        options,
-        ready: &ready,
-        limits: &limits,
-        worker,
-        pool,
-        progress: progress(options),
-        knowledge: Knowledge {
-            races: options.races,
-            ..Knowledge::new(options.program.seed, options.program.limits.max_events)
-        },
-        known: HashSet::new(),
-        summary: Summary::new(start),
-    };
-    let result = hunt.rounds(start);
-    hunt.progress.finish_and_clear();
-    result?;
-    hunt.summary.print(options.json)?;
-    if hunt.summary.nothing_ended() {
-        return Err(Problem::new("no run came to its end, so nothing is known of the program")
-            .help("raise the limit that stopped them, or give the program less to do"));
+}
+
+/// Hunts in one program, and prints what is found as it is found, and the figures at the end.
+pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u8, Problem> {
+    check_directory(&terms.out)?;
+    let progress = progress(terms.budget);
+    let report = |finding: Finding| progress.suspend(|| print(&finding, json, replay));
+    let worker = Worker::start(&ready.target, &terms.limits);
+    let result =
+        worker.map_err(Problem::from).and_then(|worker| search(worker, ready, terms, &progress, &report));
+    progress.finish_and_clear();
+    let mut summary = result?;
+    summary.print(json)?;
+    if summary.nothing_ended() {
+        return Err(nothing_known());
     }
-    let cancelled = limits.cancelled.load(Ordering::Relaxed);
-    Ok(match hunt.summary.findings {
+    let cancelled = terms.limits.cancelled.load(Ordering::Relaxed);
+    Ok(match summary.findings {
         0 if cancelled => exit::INTERRUPTED,
         0 => exit::NOTHING_FOUND,
         _ => exit::FOUND,
     })
 }
 
+pub fn nothing_known() -> Problem {
+    Problem::new("no run came to its end, so nothing is known of the program")
+        .help("raise the limit that stopped them, or give the program less to do")
+}
+
+/// Clips can be written to `out`, as far as can be told beforehand.
+pub fn check_directory(out: &Path) -> Result<(), Problem> {
+    if out.exists() && !out.is_dir() {
+        let what = format!("{} is not a directory: clips cannot be written there", out.display());
+        return Err(Problem::new(what).help("name another with --out"));
+    }
+    Ok(())
+}
+
+/// What a hunt is to do, and with what.
+pub struct Terms {
+    pub budget: Budget,
+    /// Stop at the first finding.
+    pub first: bool,
+    pub races: bool,
+    /// Waits that may end without a notification, in each run.
+    pub spurious: u32,
+    pub jobs: u32,
+    pub seed: u64,
+    pub max_events: u64,
+    pub limits: Limits,
+    /// Where clips go, and how their names begin.
+    pub out: PathBuf,
+    pub name: String,
+    /// A program with no more threads than this has nothing to schedule, and is not run on and on.
+    pub lonely: u32,
+    /// The strategy that schedules come from, if it is not to be the usual mixture.
+    pub strategy: Option<Chosen>,
+}
+
+impl Terms {
+    /// For a program that has no name yet, under the usual limits.
+    pub fn new(options: &SearchOptions, budget: Budget) -> Terms {
+        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        Terms {
+            budget: options.budget.unwrap_or(budget),
+            first: options.first,
+            races: options.races,
+            spurious: 0,
+            jobs: options.jobs.unwrap_or_else(processors),
+            seed: 0,
+            max_events: u64::MAX,
+            limits: Limits::default(),
+            out: options.out.clone(),
+            name: String::new(),
+            lonely: 0,
+            strategy: None,
+        }
+    }
+}
+
+/// Hunts in one program. Its own worker looks closer at what others find.
+pub fn search(
+    worker: Worker,
+    ready: &Ready,
+    terms: &Terms,
+    progress: &ProgressBar,
+    report: &dyn Fn(Finding) -> Result<(), Problem>,
+) -> Result<Summary, Problem> {
+    let start = Instant::now();
+    let deadline = match terms.budget {
+        Budget::Time(time) => Some(start + time),
+        Budget::Runs(_) => None,
+    };
+    let setting = Setting {
+        target: ready.target.clone(),
+        limits: terms.limits.clone(),
+        deadline,
+        feedback: terms.strategy.is_some(),
+    };
+    let mut hunt = Hunt {
+        terms,
+        ready,
+        worker,
+        pool: Pool::new(terms.jobs, &setting),
+        progress,
+        report,
+        source: Source::new(terms),
+        known: HashSet::new(),
+        summary: Summary::new(start),
+    };
+    hunt.rounds(start)?;
+    Ok(hunt.summary)
+}
+
 struct Hunt<'a> {
-    options: &'a HuntOptions,
+    terms: &'a Terms,
     ready: &'a Ready,
-    limits: &'a Limits,
     worker: Worker,
     pool: Pool,
-    progress: ProgressBar,
-    knowledge: Knowledge,
+    progress: &'a ProgressBar,
+    report: &'a dyn Fn(Finding) -> Result<(), Problem>,
+    source: Source,
     /// Failures already reported.
     known: HashSet<FailureKey>,
     summary: Summary,
 }
 
 /// A bar for a person; nothing where the output goes elsewhere.
-fn progress(options: &HuntOptions) -> ProgressBar {
-    let (length, unit) = match options.budget {
+fn progress(budget: Budget) -> ProgressBar {
+    let (length, unit) = match budget {
         Budget::Runs(runs) => (runs, "{pos}/{len} runs"),
         Budget::Time(_) => (0, "{pos} runs"),
     };
     let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr());
-    let template = match options.budget {
+    let template = match budget {
         Budget::Runs(_) => format!("{{bar:30}} {unit}  {{per_sec}}  {{eta}} left  {{msg}}"),
         Budget::Time(time) => format!("{{elapsed}} of {}s  {unit}  {{per_sec}}  {{msg}}", time.as_secs()),
     };
@@ -110,23 +201,29 @@ impl Hunt<'_> {
     fn rounds(&mut self, start: Instant) -> Result<(), Problem> {
         while let Some(count) = self.next_round(start) {
             let first = self.summary.runs;
-            let knowledge = self.knowledge.clone();
+            let round = self.source.plans(first, count);
+            if round.is_empty() {
+                self.summary.exhausted = self.source.dropped() == 0;
+                break;
+            }
             let mut short = false;
-            let round = (first..first + count).map(|number| (number, plans::plan(number, &knowledge)));
-            for outcome in self.pool.run(round) {
+            let jobs = (first..).zip(round.iter().map(|planned| planned.plan.clone()));
+            for outcome in self.pool.run(jobs) {
                 match outcome {
                     Ok(outcome) => {
                         short |= outcome.ended == Ended::EventBound;
-                        self.take(outcome)?;
+                        let label = round[(outcome.number - first) as usize].label;
+                        self.take(outcome, label)?;
                     }
                     Err(Missed::Late | Missed::Run(RunError::Cancelled)) => {}
                     Err(Missed::Run(error)) => return Err(error.into()),
                     Err(Missed::Start(error)) => return Err(error.into()),
                 }
             }
-            if short && !self.knowledge.allow_more() {
+            if short && !self.source.allow_more(&round, self.terms.max_events) {
                 self.summary.bound_reached = true;
             }
+            self.summary.dropped = self.source.dropped();
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }
@@ -136,24 +233,26 @@ impl Hunt<'_> {
     /// How many runs to make next; `None` when the hunt is over.
     fn next_round(&self, start: Instant) -> Option<u64> {
         let done = self.summary.runs;
-        let left = match self.options.budget {
+        let left = match self.terms.budget {
             Budget::Runs(runs) => runs.saturating_sub(done),
             Budget::Time(time) if start.elapsed() < time => u64::MAX,
             Budget::Time(_) => 0,
         };
-        let satisfied = self.options.first && self.summary.findings > 0;
+        let satisfied = self.terms.first && self.summary.findings > 0;
+        // One run may have gone another way than most.
+        const LONELY: u64 = 3;
+        let lonely = done >= LONELY && self.summary.threads <= self.terms.lonely;
         // Nothing comes of going on with a program that never gets anywhere.
         const HOPELESS: u64 = 16;
         let hopeless = done >= HOPELESS && self.summary.nothing_ended();
-        let over = left == 0 || satisfied || hopeless || self.limits.cancelled.load(Ordering::Relaxed);
-        (!over).then(|| plans::round(done).min(left))
+        let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
+        let over = left == 0 || satisfied || lonely || hopeless || cancelled;
+        (!over).then(|| self.source.round(done).min(left))
     }
 
-    fn take(&mut self, outcome: Outcome) -> Result<(), Problem> {
-        let method = plans::method(outcome.number);
-        self.summary.count(&outcome, method);
-        self.knowledge.longest = self.knowledge.longest.max(outcome.events);
-        self.knowledge.tracked.extend(outcome.learnt);
+    fn take(&mut self, outcome: Outcome, label: Label) -> Result<(), Problem> {
+        self.summary.count(&outcome, label.method);
+        self.source.take(&outcome);
         if let Ended::Unsupported { message, thread, pc } = &outcome.ended {
             let place = self.worker.program().location(*pc);
             return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
@@ -162,23 +261,28 @@ impl Hunt<'_> {
             self.summary.stuck_at = Some(place);
         }
         for (key, failing) in outcome.failures {
-            self.take_failure(&key, &failing, outcome.number)?;
+            self.take_failure(&key, &failing, outcome.number, label)?;
         }
         Ok(())
     }
 
-    fn take_failure(&mut self, key: &FailureKey, failing: &Plan, number: u64) -> Result<(), Problem> {
-        let satisfied = self.options.first && self.summary.findings > 0;
+    fn take_failure(
+        &mut self,
+        key: &FailureKey,
+        failing: &Plan,
+        number: u64,
+        label: Label,
+    ) -> Result<(), Problem> {
+        let satisfied = self.terms.first && self.summary.findings > 0;
         if satisfied || !self.known.insert(key.clone()) {
             return Ok(());
         }
-        let method = plans::method(number);
-        match self.look_closer(failing, key, number, method) {
+        match self.look_closer(failing, key, number, label) {
             // A race that the run had only on its way somewhere else is no loss.
             Ok(finding) if key.kind == FailureKind::DataRace && !finding.confirmed => Ok(()),
             Ok(finding) => {
-                self.summary.found(method);
-                self.report(&finding)
+                self.summary.found(label.method);
+                (self.report)(finding)
             }
             Err(RunError::Cancelled) => Ok(()),
             Err(error) => Err(error.into()),
@@ -191,7 +295,7 @@ impl Hunt<'_> {
         failing: &Plan,
         key: &FailureKey,
         number: u64,
-        method: &'static str,
+        label: Label,
     ) -> Result<Finding, RunError> {
         let failing = self.shorten(failing, key)?;
         let (plan, _) = shrink(&mut self.worker, &failing, key)?;
@@ -199,13 +303,14 @@ impl Hunt<'_> {
         let confirmed = run.failure().as_ref() == Some(key);
         let trace = run.trace();
         let clip = clip(self.worker.program(), &plan, &trace, &self.ready.origin);
-        let mut finding = Finding::new(trace, number + 1, method, confirmed);
+        let mut finding = Finding::new(trace, number + 1, label.method, confirmed);
+        finding.tuple = label.tuple;
         if !confirmed {
             return Ok(finding);
         }
-        if let Err(error) = finding.save(&clip, self.ready, &self.options.out) {
+        if let Err(error) = finding.save(&clip, self.ready, &self.terms.name, &self.terms.out) {
             self.progress.suspend(|| {
-                Problem::file("write a clip to", &self.options.out, error).print();
+                Problem::file("write a clip to", &self.terms.out, error).print();
             });
         }
         Ok(finding)
@@ -222,21 +327,23 @@ impl Hunt<'_> {
         let same = run.failure().is_some_and(|failure| failure.kind == FailureKind::Livelock);
         Ok(if same { Plan { steps: run.steps(), ..short } } else { failing.clone() })
     }
+}
 
-    fn report(&self, finding: &Finding) -> Result<(), Problem> {
-        self.progress.suspend(|| {
-            if self.options.json {
-                return output::print_json(finding);
-            }
-            say!("{}", screen::view(&finding.trace))?;
-            say!("found in run {} ({})", finding.run, finding.method)?;
-            if !finding.confirmed {
-                say!("it did not happen again when the same schedule was forced, so there is no clip\n")?;
-            }
-            match &finding.clip {
-                Some(clip) => say!("replay it with: threadbare replay {}\n", clip.display()),
-                None => Ok(()),
-            }
-        })
+/// Shows a finding; `replay` is the command that takes its clip.
+pub fn print(finding: &Finding, json: bool, replay: &str) -> Result<(), Problem> {
+    if json {
+        return output::print_json(finding);
+    }
+    say!("{}", screen::view(&finding.trace))?;
+    match finding.tuple {
+        Some(tuple) => say!("found in run {} ({} at {tuple})", finding.run, finding.method)?,
+        None => say!("found in run {} ({})", finding.run, finding.method)?,
+    }
+    if !finding.confirmed {
+        say!("it did not happen again when the same schedule was forced, so there is no clip\n")?;
+    }
+    match &finding.clip {
+        Some(clip) => say!("replay it with: {replay} {}\n", clip.display()),
+        None => Ok(()),
     }
 }

@@ -30,12 +30,22 @@ pub struct Knowledge {
     pub max_events: u64,
     /// Data races are wanted.
     pub races: bool,
+    /// Waits that may end without a notification, in each run.
+    pub spurious: u32,
 }
 
 impl Knowledge {
     pub fn new(seed: u64, max_events: u64) -> Knowledge {
         let bound = max_events.min(FIRST_BOUND);
-        Knowledge { tracked: Tracked::default(), longest: 0, seed, bound, max_events, races: false }
+        Knowledge {
+            tracked: Tracked::default(),
+            longest: 0,
+            seed,
+            bound,
+            max_events,
+            races: false,
+            spurious: 0,
+        }
     }
 
     /// A run came to its bound and was still getting somewhere. `false` when it cannot have more.
@@ -75,6 +85,7 @@ pub fn plan(number: u64, knowledge: &Knowledge) -> Plan {
         tracked: knowledge.tracked.clone(),
         learn: number < FIRST_LEARNING || number.is_multiple_of(LEARNING),
         races: knowledge.races,
+        spurious: knowledge.spurious,
         max_events: knowledge.bound,
         seed: knowledge.seed,
         ..Plan::default()

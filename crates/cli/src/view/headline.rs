@@ -19,7 +19,9 @@ pub fn lines(places: &Places<'_>) -> Vec<Text> {
     let plain = |line: String| Text::new(Style::Plain, &format!("  {line}"));
     match end {
         End::Failed { kind: FailureKind::Deadlock, .. } => {
-            let blocked = places.trace.pending.iter().filter(|pending| pending.blocked);
+            let foreign = places.foreign_threads();
+            let is_shown = |pending: &&Pending| pending.blocked && !foreign.contains(&pending.thread);
+            let blocked = places.trace.pending.iter().filter(is_shown);
             lines.extend(blocked.map(|pending| plain(who_waits(places, pending))));
         }
         End::Failed { kind: FailureKind::Livelock, .. } => lines.extend(circles(places)),

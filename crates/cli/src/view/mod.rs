@@ -30,9 +30,10 @@ mod stretch;
 mod tests;
 mod words;
 
+use std::borrow::Cow;
 use std::fmt;
 
-use threadbare_trace::Trace;
+use threadbare_trace::{End, Event, EventKind, FailureKind, Frame, Trace};
 
 use place::Places;
 
@@ -49,9 +50,39 @@ pub struct View<'a> {
 
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = Places::new(self.trace, self.source);
+        let trace = up_to_panic(self.trace);
+        let places = Places::new(&trace, self.source);
         let headline = headline::lines(&places);
         let interleaving = layout::lines(&places, &rows::blocks(&places), self.width);
         headline.iter().chain(&interleaving).try_for_each(|line| line.write(f, self.colour))
+    }
+}
+
+/// The user's own lines where a run failed: the failing one, or where each thread stands.
+pub fn scenes(trace: &Trace, source: &dyn Fn(&str, u32) -> Option<String>) -> Vec<Frame> {
+    let places = Places::new(trace, source);
+    let End::Failed { thread, location, .. } = trace.end else { return Vec::new() };
+    let scene = headline::place_of_failure(&places, thread, location).map(|place| place.frame.clone());
+    if location != 0 && scene.is_some() {
+        return scene.into_iter().collect();
+    }
+    let foreign = places.foreign_threads();
+    let stands = trace.pending.iter().filter(|pending| !foreign.contains(&pending.thread));
+    stands.filter_map(|pending| Some(places.find(pending.location, pending.stack)?.frame.clone())).collect()
+}
+
+/// A panic has a long way from where it happens to the end of the process: what it passes is left out.
+fn up_to_panic(trace: &Trace) -> Cow<'_, Trace> {
+    let End::Failed { kind: FailureKind::Panic, thread, location, .. } = trace.end else {
+        return Cow::Borrowed(trace);
+    };
+    let is_it =
+        |event: &Event| (event.kind, event.thread, event.location) == (EventKind::Failure, thread, location);
+    match trace.events.iter().rposition(is_it) {
+        Some(position) => {
+            let events = trace.events[..=position].to_vec();
+            Cow::Owned(Trace { events, ..trace.clone() })
+        }
+        None => Cow::Borrowed(trace),
     }
 }

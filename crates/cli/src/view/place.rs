@@ -1,7 +1,7 @@
 //! The line of the user's own source that an event belongs to.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use threadbare_trace::{Event, EventKind, Frame, Trace};
@@ -24,7 +24,11 @@ impl Place<'_> {
 
     /// The user wrote it, as far as can be told.
     fn is_own(&self) -> bool {
-        self.text.is_some() && !LIBRARIES.iter().any(|library| self.frame.file.contains(library))
+        self.text.is_some() && !self.is_librarys()
+    }
+
+    fn is_librarys(&self) -> bool {
+        LIBRARIES.iter().any(|library| self.frame.file.contains(library))
     }
 }
 
@@ -55,6 +59,25 @@ impl<'a> Places<'a> {
         let found = self.search(location, stack);
         self.known.borrow_mut().insert(key, found.clone());
         found
+    }
+
+    /// It happens in a library and nobody of the user's called it, as in the thread of a test harness that waits
+    /// for the test.
+    pub fn is_foreign(&self, location: u32, stack: u32) -> bool {
+        self.find(location, stack).is_some_and(|place| !place.is_own() && place.is_librarys())
+    }
+
+    /// Threads that are seen in libraries alone. (None at all where no thread is seen anywhere else.)
+    pub fn foreign_threads(&self) -> HashSet<u32> {
+        let (mut foreign, mut own) = (HashSet::new(), HashSet::new());
+        for event in &self.trace.events {
+            match self.of(event) {
+                Some(place) if place.is_own() => own.insert(event.thread),
+                Some(place) if place.is_librarys() => foreign.insert(event.thread),
+                _ => false,
+            };
+        }
+        if own.is_empty() { own } else { &foreign - &own }
     }
 
     pub fn of(&self, event: &Event) -> Option<Place<'a>> {

@@ -99,7 +99,9 @@ impl Cell<'_> {
 
 /// The whole interleaving, short enough to be read.
 pub fn blocks<'a>(places: &Places<'a>) -> Vec<Block<'a>> {
-    let stretches = stretches(places.trace);
+    let foreign = places.foreign_threads();
+    let mut stretches = stretches(places.trace);
+    stretches.retain(|stretch| !foreign.contains(&stretch.thread));
     let cells = |stretches: &[Stretch]| -> Vec<Block<'a>> {
         stretches.iter().map(|stretch| Block::Cells(vec![cell(places, stretch)])).collect()
     };
@@ -131,7 +133,11 @@ fn as_cells<'b, 'a>(block: &'b mut Block<'a>) -> Option<&'b mut Vec<Cell<'a>>> {
 fn cell<'a>(places: &Places<'a>, stretch: &Stretch) -> Cell<'a> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     let events = &places.trace.events[stretch.events.clone()];
-    for event in events.iter().filter(|event| !event.kind.is_silent()) {
+    let is_noise = |event: &&Event| match event.kind {
+        EventKind::Begin | EventKind::End => false,
+        kind => kind.is_silent() || places.is_foreign(event.location, event.stack),
+    };
+    for event in events.iter().filter(|event| !is_noise(event)) {
         let head = head(places, event);
         if rows.last().is_none_or(|last| !last.head.is_same(&head)) {
             rows.push(Row::new(head));
@@ -182,7 +188,9 @@ fn add_end<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>) {
 }
 
 fn waiting<'a>(places: &Places<'a>) -> Vec<Cell<'a>> {
+    let foreign = places.foreign_threads();
     let blocked = places.trace.pending.iter().filter(|pending| pending.blocked);
+    let blocked = blocked.filter(|pending| !foreign.contains(&pending.thread));
     let cell = blocked.map(|pending| {
         let place = places.find(pending.location, pending.stack);
         let mut row = Row::new(place.map_or_else(|| Head::Note(words::NO_LINE.into()), Head::Line));

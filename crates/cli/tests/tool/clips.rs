@@ -27,6 +27,33 @@ int main(void) {
 }
 "#;
 
+/// Looks once only, which is wrong where waits may end for no reason.
+const TRUSTING: &str = r#"
+#include <assert.h>
+#include <pthread.h>
+static int ready;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static void *set(void *unused) {
+    pthread_mutex_lock(&lock);
+    ready = 1;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+    return unused;
+}
+int main(void) {
+    pthread_t other;
+    pthread_create(&other, 0, set, 0);
+    pthread_mutex_lock(&lock);
+    if (!ready)
+        pthread_cond_wait(&changed, &lock);
+    assert(ready);
+    pthread_mutex_unlock(&lock);
+    pthread_join(other, 0);
+    return 0;
+}
+"#;
+
 /// Hunts `target` and returns the clip of its one finding.
 fn hunt(target: &Path, out: &Path) -> PathBuf {
     let (stdout, stderr, code) =
@@ -135,4 +162,19 @@ fn data_races_are_reported_when_asked_for() {
     write(directory.path(), "quiet.c", &ordered);
     let (stdout, stderr, code) = run(tool(&hunt).arg("--races"));
     assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
+/// Found only when asked for; the clip knows that it needs it.
+#[test]
+fn spurious_wake_ups_are_part_of_the_clip() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let out = directory.path().join("out");
+    let source = write(directory.path(), "trusting.c", TRUSTING);
+    let hunt = ["hunt", path(&source), "--json", "--first", "--out", path(&out), "--budget", "300runs"];
+    let (stdout, stderr, code) = run(&mut tool(&hunt));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let (stdout, stderr, code) = run(tool(&hunt).arg("--spurious-wakeups"));
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    let clip = PathBuf::from(json(&stdout)[0]["clip"].as_str().expect("a clip was written"));
+    reproduces(&clip, 5);
 }

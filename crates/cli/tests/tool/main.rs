@@ -7,6 +7,7 @@ mod input;
 mod interrupt;
 mod messages;
 mod output;
+mod predict;
 mod rough;
 mod subjects;
 mod support;

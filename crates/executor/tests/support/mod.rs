@@ -71,7 +71,12 @@ impl Built {
     }
 
     pub fn start_with(&self, name: &str, input: Input, limits: Limits) -> Subject {
-        let target = Target { program: self.program.clone(), arguments: vec![name.into()], input };
+        let target = Target {
+            program: self.program.clone(),
+            arguments: vec![name.into()],
+            input,
+            ..Target::default()
+        };
         let worker = Worker::start(&target, &limits).unwrap_or_else(|error| panic!("{name}: {error}"));
         Subject { name: name.to_owned(), worker, plan: Plan { max_events: 20_000, ..Plan::default() } }
     }

@@ -99,6 +99,7 @@ struct Fields {
     message: Option<String>,
     seed: Option<u64>,
     max_events: Option<u64>,
+    spurious: Option<u32>,
 }
 
 impl Fields {
@@ -119,6 +120,7 @@ impl Fields {
             "message" => set(&mut self.message, key, read_text(value)?),
             "seed" => set(&mut self.seed, key, number(value, "a seed")?),
             "max-events" => set(&mut self.max_events, key, number(value, "a number of events")?),
+            "spurious-wakeups" => set(&mut self.spurious, key, number(value, "a number of wake-ups")?),
             _ => Err(format!("expected a field such as `target` or `seed`, found `{key}`")),
         }
     }
@@ -135,6 +137,7 @@ impl Fields {
             message: self.message.ok_or_else(|| missing("message"))?,
             seed: self.seed.ok_or_else(|| missing("seed"))?,
             max_events: self.max_events.ok_or_else(|| missing("max-events"))?,
+            spurious: self.spurious.unwrap_or(0),
             sites: lists.sites,
             tracked: lists.tracked,
             steps: lists.steps,

@@ -18,6 +18,7 @@ finding assertion
 message assertion failed: `accounts[i].amount == 200`
 seed 0
 max-events 1000000
+spurious-wakeups 2
 
 [sites]
 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -65,6 +66,7 @@ fn example() -> Clip {
         message: "assertion failed: `accounts[i].amount == 200`".into(),
         seed: 0,
         max_events: 1_000_000,
+        spurious: 2,
         sites: vec![
             site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
             site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
@@ -199,34 +201,34 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 28: expected a line that begins with `finding`, found none before the sections"
+        "line 29: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 11: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+        "line 12: expected one of [sites] [tracked] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 25: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 26: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
     );
-    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 13: expected site 1 to come next, found site 2");
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 14: expected site 1 to come next, found site 2");
     assert_eq!(
         error("account_ring.c:60:5", "account_ring.c"),
-        "line 12: expected a place such as `account.c:42:18`, found `account_ring.c`"
+        "line 13: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
-    assert_eq!(error(" | to->", " to->"), "line 13: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @2 8..16"), "line 17: expected one of the 2 sites above, found `@2`");
-    assert_eq!(error("8..16", "16..8"), "line 17: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 18: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 16: expected the end of the line, found `9`");
+    assert_eq!(error(" | to->", " to->"), "line 14: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @2 8..16"), "line 18: expected one of the 2 sites above, found `@2`");
+    assert_eq!(error("8..16", "16..8"), "line 18: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 19: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 17: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 16: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 17: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 22: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 22: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 27: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 26: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 23: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 23: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 28: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 27: expected an event kind, found a second blank");
 }
 
 #[test]
@@ -327,6 +329,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 message,
                 seed,
                 max_events,
+                spurious: seed as u32,
                 sites,
                 tracked,
                 steps,

@@ -230,6 +230,7 @@ fn read_failure(reader: &mut Reader<'_>) -> Result<FailureKind, FormatError> {
         10 => FailureKind::InvalidFree,
         11 => FailureKind::HeapOverflow,
         12 => FailureKind::DataRace,
+        13 => FailureKind::Panic,
         found => {
             let expected = "a kind of failure";
             return Err(FormatError::Unexpected { offset, expected, found: found.into() });

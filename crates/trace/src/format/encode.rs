@@ -175,5 +175,6 @@ fn put_failure(buffer: &mut Vec<u8>, kind: FailureKind) {
         FailureKind::InvalidFree => buffer.push(10),
         FailureKind::HeapOverflow => buffer.push(11),
         FailureKind::DataRace => buffer.push(12),
+        FailureKind::Panic => buffer.push(13),
     }
 }

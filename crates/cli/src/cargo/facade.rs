@@ -1,0 +1,108 @@
+//! The facade, compiled by the user's own compiler.
+//!
+//! Its source travels inside this program. What comes of it depends on nothing but that source and the compiler,
+//! so it is compiled once for each compiler and kept in the cache.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use super::project::Compiler;
+use crate::problem::Problem;
+
+macro_rules! source {
+    ($($file:literal),+ $(,)?) => {
+        [$(($file, include_str!(concat!("../../../facade/src/", $file)))),+]
+    };
+}
+
+const SOURCE: [(&str, &str); 10] = source![
+    "lib.rs",
+    "hint.rs",
+    "panic.rs",
+    "raw.rs",
+    "sync/mod.rs",
+    "sync/barrier.rs",
+    "sync/condvar.rs",
+    "sync/mutex.rs",
+    "sync/poisoning.rs",
+    "sync/rwlock.rs",
+];
+
+/// The file name that the compiler looks for, of a crate that is called `std` to users: in messages, in names of
+/// types, in paths.
+const LIBRARY: &str = "libstd.rlib";
+/// What its source files are called in debug information, so that nobody takes them for the user's.
+const SOURCE_NAME: &str = "/rustc/threadbare";
+
+const FLAGS: [&str; 9] = [
+    "--crate-name=std",
+    "--crate-type=rlib",
+    "--edition=2024",
+    "--cap-lints=allow",
+    "-Copt-level=3",
+    "-Cdebuginfo=line-tables-only",
+    // Tells it from the real one.
+    "-Cmetadata=threadbare",
+    "-Cembed-bitcode=no",
+    "-Cforce-unwind-tables=yes",
+];
+
+/// The directory with the facade for this compiler.
+pub fn prepare(compiler: &Compiler) -> Result<PathBuf, Problem> {
+    let cache = threadbare_executor::cache();
+    let directory = cache.join(format!("std-{:016x}", fingerprint(compiler)));
+    if directory.join(LIBRARY).exists() {
+        return Ok(directory);
+    }
+    let cannot = |error: io::Error| Problem::file("write the facade to", &directory, error);
+    fs::create_dir_all(&cache).map_err(cannot)?;
+    // Made beside and renamed, so that it is whole or not there.
+    let new = tempfile::Builder::new().prefix("std-").tempdir_in(&cache).map_err(cannot)?;
+    write_source(new.path()).map_err(cannot)?;
+    compile(compiler, new.path())?;
+    match fs::rename(new.path(), &directory) {
+        // Somebody else was faster.
+        Err(_) if directory.join(LIBRARY).exists() => Ok(directory),
+        renamed => renamed.map(|()| directory.clone()).map_err(cannot),
+    }
+}
+
+/// The library in its directory.
+pub fn library(directory: &Path) -> PathBuf {
+    directory.join(LIBRARY)
+}
+
+fn fingerprint(compiler: &Compiler) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (SOURCE, FLAGS, &compiler.version, &compiler.host).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn write_source(directory: &Path) -> io::Result<()> {
+    for (name, text) in SOURCE {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap_or(directory))?;
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+fn compile(compiler: &Compiler, directory: &Path) -> Result<(), Problem> {
+    let mut command = Command::new(&compiler.program);
+    command
+        .args(FLAGS)
+        .arg(format!("--target={}", compiler.host))
+        .arg(format!("--remap-path-prefix={}={SOURCE_NAME}", directory.display()))
+        .arg("-o")
+        .arg(library(directory))
+        .arg(directory.join("lib.rs"));
+    let output = command.output().map_err(|error| Problem::file("run", &compiler.program, error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let version = compiler.version.lines().next().unwrap_or_default();
+    Err(Problem::new(format!("what stands in for std does not compile with {version}"))
+        .help(format!("Threadbare needs Rust 1.88 or later\n{}", String::from_utf8_lossy(&output.stderr))))
+}

@@ -1,0 +1,107 @@
+//! `cargo threadbare`: the tests and programs of a cargo project, which nobody has to change.
+//!
+//! cargo builds the project as always, only that it calls its compiler through this very program
+//! (`wrapper`), which adds the instrumentation and puts the facade in the place of `std` (`facade`). What
+//! cargo has built (`project`) is then hunted in: each test by itself (`suite`, `listing`), or a program.
+
+mod arguments;
+mod facade;
+mod listing;
+mod project;
+mod suite;
+mod wrapper;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use threadbare_executor::{Origin, Target};
+
+pub use arguments::Command;
+use arguments::{CargoReplayOptions, CargoRunOptions};
+pub use wrapper::{call as compiler_call, compile};
+
+use crate::hunt::{self, Terms};
+use crate::problem::Problem;
+use crate::replay;
+use crate::target::{self, Ready};
+use project::{Executable, Project};
+
+/// How a clip of a cargo project is replayed.
+const REPLAY: &str = "cargo threadbare replay";
+
+pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    match command {
+        Command::Test(options) => suite::run(&options, cancelled),
+        Command::Run(options) => run_program(&options, cancelled),
+        Command::Replay(options) => replay_clip(&options, cancelled),
+    }
+}
+
+fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let project = Project::find(&options.cargo)?;
+    let selection = options.cargo.build_arguments();
+    let built = project.build("build", &selection)?;
+    let [program] = &built.executables[..] else {
+        return Err(one_expected(&built.executables));
+    };
+    let arguments = options.arguments.iter().map(OsString::from).collect();
+    let ready = Ready::built(
+        Target { program: program.path.clone(), arguments, ..Target::default() },
+        Origin {
+            target: program.path.to_string_lossy().into_owned(),
+            compiler_arguments: program.recipe.clone(),
+            arguments: options.arguments.clone(),
+            input: None,
+        },
+    );
+    let terms = Terms {
+        seed: options.seed,
+        max_events: options.limits.max_events,
+        limits: target::limits(&options.limits, cancelled),
+        name: program.name.clone(),
+        ..Terms::new(&options.search, hunt::BUDGET)
+    };
+    hunt::aloud(&ready, &terms, options.search.json, REPLAY)
+}
+
+fn one_expected(executables: &[Executable]) -> Problem {
+    if executables.is_empty() {
+        return Problem::new("the project has no program to run")
+            .help("for its tests: cargo threadbare test");
+    }
+    let names: Vec<&str> = executables.iter().map(|executable| executable.name.as_str()).collect();
+    Problem::new(format!("the project has several programs: {}", names.join(", ")))
+        .help("name one with --bin or --example")
+}
+
+/// Builds what the clip was made from, as it is now, and follows the clip.
+fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let clip = replay::read(&options.replay.clip)?;
+    let Some((command, selection)) = clip.compiler_arguments.split_first() else {
+        return Err(Problem::new("the clip is not one of a cargo project")
+            .help(format!("threadbare replay {}", options.replay.clip.display())));
+    };
+    let project = Project::find(&options.cargo)?;
+    let built = project.build(command, selection)?;
+    let [executable] = &built.executables[..] else {
+        return Err(Problem::new("the project no longer builds what the clip was made from").help(format!(
+            "cargo {} builds {}",
+            clip.compiler_arguments.join(" "),
+            built.executables.len()
+        )));
+    };
+    let arguments = clip.arguments.iter().map(OsString::from).collect();
+    let target = if executable.is_test {
+        executable.target(arguments)
+    } else {
+        Target { program: executable.path.clone(), arguments, ..Target::default() }
+    };
+    let origin = Origin {
+        target: clip.target.clone(),
+        compiler_arguments: clip.compiler_arguments.clone(),
+        arguments: clip.arguments.clone(),
+        input: None,
+    };
+    replay::follow(&clip, &Ready::built(target, origin), &options.replay, cancelled)
+}

@@ -1,0 +1,83 @@
+//! The commands `threadbare` and `cargo threadbare`.
+//!
+//! Each subcommand is a module; what is printed for a person is made in `view`, problems become
+//! `Problem`s with advice on what to do next, and exit codes are constants of `exit`.
+
+mod arguments;
+mod cargo;
+mod cc;
+mod exit;
+mod file;
+mod finding;
+mod hunt;
+mod input;
+mod output;
+mod predict;
+mod problem;
+mod rank;
+mod record;
+mod replay;
+mod screen;
+mod target;
+mod trace;
+mod view;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use problem::Problem;
+
+/// The command `threadbare`.
+pub fn threadbare() -> ExitCode {
+    let arguments = Arguments::parse();
+    let watches = matches!(
+        arguments.command,
+        Command::Hunt(_) | Command::Predict(_) | Command::Rank(_) | Command::Record(_) | Command::Replay(_)
+    );
+    finish(|| {
+        let cancelled = if watches { watch_for_interrupts()? } else { Arc::default() };
+        match arguments.command {
+            Command::Hunt(options) => hunt::run(&options, &cancelled),
+            Command::Predict(options) => predict::run(&options, &cancelled),
+            Command::Rank(options) => rank::run(&options, &cancelled),
+            Command::Record(options) => record::run(&options, &cancelled),
+            Command::Replay(options) => replay::run(&options, &cancelled),
+            Command::Trace(options) => trace::run(&options),
+            Command::Cc(options) => cc::run(cc::Language::C, &options.arguments),
+            Command::Cxx(options) => cc::run(cc::Language::Cxx, &options.arguments),
+        }
+    })
+}
+
+/// The command `cargo threadbare`, which is also the compiler wrapper that it gives to cargo.
+pub fn cargo_threadbare() -> ExitCode {
+    if let Some(call) = cargo::compiler_call() {
+        return finish(|| cargo::compile(call));
+    }
+    let command = cargo::Command::parse_from_cargo();
+    finish(|| cargo::run(command, &watch_for_interrupts()?))
+}
+
+/// Set by the first interrupt, which asks the work to stop and say what it has; a second one does not wait.
+fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Problem> {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancelled);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(exit::INTERRUPTED.into());
+        }
+    })?;
+    Ok(cancelled)
+}
+
+/// Does the work of a command, and says what it could not do.
+fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
+    ExitCode::from(work().unwrap_or_else(|problem| {
+        problem.print();
+        exit::COULD_NOT_RUN
+    }))
+}

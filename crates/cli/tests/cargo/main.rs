@@ -1,0 +1,5 @@
+//! What a user does with a cargo project: the real command, the real cargo, no network.
+
+mod bank;
+mod support;
+mod trouble;

@@ -1,0 +1,53 @@
+//! Tests that are hard on a tool.
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+    use std::process::Command;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn aborts() {
+        thread::spawn(|| std::process::abort()).join().unwrap();
+    }
+
+    #[test]
+    fn prints_10_mb() {
+        let line = "x".repeat(1023);
+        thread::spawn(move || (0..10 << 10).for_each(|_| println!("{line}"))).join().unwrap();
+    }
+
+    #[test]
+    fn starts_a_process() {
+        let status = thread::spawn(|| Command::new("true").status().unwrap()).join().unwrap();
+        assert!(status.success());
+    }
+
+    #[test]
+    fn takes_its_time() {
+        let start = Instant::now();
+        thread::spawn(|| thread::sleep(Duration::from_secs(3600))).join().unwrap();
+        assert!(start.elapsed() >= Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn talks_over_loopback() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let client = thread::spawn(move || TcpStream::connect(address).unwrap().write_all(b"hello").unwrap());
+        let mut text = String::new();
+        listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
+        client.join().unwrap();
+        assert_eq!(text, "hello");
+    }
+
+    #[test]
+    fn never_ends() {
+        thread::spawn(|| {}).join().unwrap();
+        loop {
+            std::hint::black_box(0);
+        }
+    }
+}

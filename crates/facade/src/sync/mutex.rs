@@ -1,0 +1,157 @@
+//! `std::sync::Mutex`.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::{LockResult, TryLockError, TryLockResult};
+
+use super::poisoning::{self, Flag, Held};
+use crate::raw;
+
+pub struct Mutex<T: ?Sized> {
+    raw: raw::Shared<raw::Mutex>,
+    poison: Flag,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: the data goes with the mutex, and is only reached by who holds the lock.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+impl<T: ?Sized> UnwindSafe for Mutex<T> {}
+impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
+
+#[must_use = "if unused the Mutex will immediately unlock"]
+pub struct MutexGuard<'a, T: ?Sized + 'a> {
+    lock: &'a Mutex<T>,
+    held: Held,
+    /// A lock is given back by the thread that took it.
+    not_send: PhantomData<*const ()>,
+}
+
+// SAFETY: a shared guard gives out nothing but shared references to the data.
+unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
+
+impl<T> Mutex<T> {
+    #[inline(always)]
+    pub const fn new(data: T) -> Mutex<T> {
+        Mutex { raw: raw::Shared::<raw::Mutex>::new(), poison: Flag::new(), data: UnsafeCell::new(data) }
+    }
+
+    pub fn into_inner(self) -> LockResult<T> {
+        self.poison.wrap(self.data.into_inner())
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    #[inline(always)]
+    pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
+        // SAFETY: a mutex that lives as long as `self`.
+        unsafe { raw::pthread_mutex_lock(self.raw.get()) };
+        self.guard()
+    }
+
+    #[inline(always)]
+    pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
+        // SAFETY: as in `lock`.
+        match unsafe { raw::pthread_mutex_trylock(self.raw.get()) } {
+            0 => Ok(self.guard()?),
+            _ => Err(TryLockError::WouldBlock),
+        }
+    }
+
+    /// For who has just got the lock.
+    #[inline(always)]
+    fn guard(&self) -> LockResult<MutexGuard<'_, T>> {
+        let held = self.poison.take();
+        self.poison.wrap(MutexGuard { lock: self, held, not_send: PhantomData })
+    }
+
+    pub fn is_poisoned(&self) -> bool {
+        self.poison.get()
+    }
+
+    pub fn clear_poison(&self) {
+        self.poison.clear();
+    }
+
+    pub fn get_mut(&mut self) -> LockResult<&mut T> {
+        self.poison.wrap(self.data.get_mut())
+    }
+}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// The mutex itself, for a condition to wait with.
+    #[inline(always)]
+    pub(super) fn raw(&self) -> *mut raw::Mutex {
+        self.lock.raw.get()
+    }
+
+    /// After a wait, in which others may have had the lock.
+    #[inline(always)]
+    pub(super) fn again(self) -> LockResult<MutexGuard<'a, T>> {
+        self.lock.poison.wrap(self)
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: whoever has the guard has the lock.
+        unsafe { &*self.lock.data.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: whoever has the guard has the lock, alone.
+        unsafe { &mut *self.lock.data.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.lock.poison.give_back(&self.held);
+        // SAFETY: this thread holds the lock.
+        unsafe { raw::pthread_mutex_unlock(self.raw()) };
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Mutex<T> {
+        Mutex::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(data: T) -> Mutex<T> {
+        Mutex::new(data)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |out: &mut fmt::DebugStruct<'_, '_>, guard: &MutexGuard<'_, T>| {
+            out.field("data", &&**guard);
+        };
+        poisoning::debug(f.debug_struct("Mutex"), self.try_lock(), self.is_poisoned(), show)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}

@@ -1,0 +1,173 @@
+//! Confirmation (section 6.3): did the anomaly happen in the run that was to show it?
+//!
+//! It is looked for in the trace of that run, by what each event of the prediction is in every run of the same build:
+//! the n-th time that its thread does this at this place.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use threadbare_trace::{End, Event, EventKind, FailureKind, Pending, ThreadId, Trace};
+
+use crate::history::{History, writes};
+use crate::prediction::Prediction;
+use crate::schedule::{Target, permutations};
+use crate::variable::Variables;
+
+/// An event of a prediction, as it can be found in another run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Awaited {
+    thread: ThreadId,
+    kind: EventKind,
+    address: u64,
+    /// How often the thread did the same before.
+    before: usize,
+}
+
+/// What to look for in the run of a prediction's plan.
+#[derive(Clone, Debug)]
+pub struct Sighting {
+    stand: Vec<Awaited>,
+    sequence: Vec<Awaited>,
+    /// Which events of the sequence access the same memory.
+    meeting: Vec<(usize, usize)>,
+}
+
+impl Sighting {
+    pub fn of(history: &History<'_>, target: &Target) -> Sighting {
+        let awaited = |&event: &u32| awaited(history, event);
+        let events = &target.sequence;
+        let variables = history.variables();
+        let meet =
+            |&(a, b): &(usize, usize)| variables.overlap(history.event(events[a]), history.event(events[b]));
+        let pairs = (0..events.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
+        Sighting {
+            stand: target.stand.iter().map(awaited).collect(),
+            sequence: events.iter().map(awaited).collect(),
+            meeting: pairs.filter(meet).collect(),
+        }
+    }
+
+    /// The anomaly is in this trace.
+    pub fn is_in(&self, trace: &Trace) -> bool {
+        if self.sequence.is_empty() { self.is_deadlock(trace) } else { self.is_sequence(trace) }
+    }
+
+    fn is_sequence(&self, trace: &Trace) -> bool {
+        let found: Vec<usize> = self.sequence.iter().map_while(|awaited| awaited.find(trace)).collect();
+        let variables = Variables::of(trace);
+        let meets = |&(a, b): &(usize, usize)| {
+            b >= found.len() || variables.overlap(&trace.events[found[a]], &trace.events[found[b]])
+        };
+        found.is_sorted_by(|a, b| a < b)
+            && self.meeting.iter().all(meets)
+            && (self.stand.is_empty() || is_uninterrupted(trace, &found))
+            && self.is_complete(trace, &found)
+    }
+
+    /// All events are there. If the run failed because of the first of them, the rest may be missing: of a race, the
+    /// second event if its thread stands before it; of units of work, what the interrupted unit had still to do.
+    fn is_complete(&self, trace: &Trace, found: &[usize]) -> bool {
+        let missing = &self.sequence[found.len()..];
+        let Some(next) = missing.first() else { return true };
+        if !self.stand.is_empty() {
+            return next.is_pending(trace)
+                && found.last().is_some_and(|&last| is_uninterrupted(trace, &[last, trace.events.len()]));
+        }
+        let begun = &self.sequence[..found.len()];
+        let interrupted = begun.iter().any(|awaited| awaited.thread == next.thread)
+            && begun.iter().any(|awaited| awaited.thread != next.thread);
+        let stands = |pending: &Pending| trace.threads[pending.thread as usize] == next.thread;
+        interrupted
+            && missing.iter().all(|awaited| awaited.thread == next.thread)
+            && matches!(trace.end, End::Failed { .. })
+            && trace.pending.iter().any(stands)
+    }
+
+    fn is_deadlock(&self, trace: &Trace) -> bool {
+        let waits = |awaited: &Awaited| {
+            trace.pending.iter().any(|pending| {
+                pending.blocked
+                    && trace.threads[pending.thread as usize] == awaited.thread
+                    && trace.locations[pending.location as usize].address == awaited.address
+            })
+        };
+        matches!(trace.end, End::Failed { kind: FailureKind::Deadlock, .. }) && self.stand.iter().all(waits)
+    }
+}
+
+fn awaited(history: &History<'_>, event: u32) -> Awaited {
+    let trace = history.trace();
+    let address = |event: u32| trace.locations[history.event(event).location as usize].address;
+    let (thread, kind) = (history.thread(event), history.event(event).kind);
+    let same = |&&other: &&u32| history.event(other).kind == kind && address(other) == address(event);
+    let earlier = &history.events_of(thread)[..history.local(event) as usize];
+    Awaited {
+        thread: trace.threads[thread as usize].clone(),
+        kind,
+        address: address(event),
+        before: earlier.iter().filter(same).count(),
+    }
+}
+
+impl Awaited {
+    /// Where it is in the trace of another run.
+    fn find(&self, trace: &Trace) -> Option<usize> {
+        self.same(trace).nth(self.before)
+    }
+
+    /// The same thing done by the same thread at the same place.
+    fn same(&self, trace: &Trace) -> impl Iterator<Item = usize> {
+        let is_same = |(_, event): &(usize, &Event)| {
+            trace.threads[event.thread as usize] == self.thread
+                && event.kind == self.kind
+                && trace.locations[event.location as usize].address == self.address
+        };
+        trace.events.iter().enumerate().filter(is_same).map(|(at, _)| at)
+    }
+
+    /// Its thread stands before it at the end of the run.
+    fn is_pending(&self, trace: &Trace) -> bool {
+        let stands = trace.pending.iter().any(|pending| {
+            trace.threads[pending.thread as usize] == self.thread
+                && pending.kind == self.kind
+                && trace.locations[pending.location as usize].address == self.address
+        });
+        stands && self.same(trace).count() == self.before
+    }
+}
+
+/// Nothing but bookkeeping lies between these events.
+fn is_uninterrupted(trace: &Trace, found: &[usize]) -> bool {
+    let between =
+        |pair: &[usize]| trace.events[pair[0] + 1..pair[1]].iter().all(|event| event.kind.is_silent());
+    found.windows(2).all(between)
+}
+
+/// The serial orders of the units of work in a prediction: one after the other, whole, in every order.
+pub fn serial_orders(history: &History<'_>, prediction: &Prediction) -> Vec<Target> {
+    let mut units: Vec<Vec<u32>> = Vec::new();
+    for &event in &prediction.target.sequence {
+        let thread = history.thread(event);
+        match units.iter_mut().find(|unit| history.thread(unit[0]) == thread) {
+            Some(unit) => unit.push(event),
+            None => units.push(vec![event]),
+        }
+    }
+    let orders = permutations(&(0..units.len() as u32).collect::<Vec<_>>());
+    let whole =
+        |order: &Vec<u32>| order.iter().flat_map(|&unit| units[unit as usize].clone()).collect::<Vec<_>>();
+    orders.iter().map(|order| Target::sequence(&whole(order))).collect()
+}
+
+/// The last value written to each variable of a prediction, by the name that it has in every run.
+pub fn final_values(history: &History<'_>, prediction: &Prediction, run: &Trace) -> BTreeMap<String, u64> {
+    let name = |event: &u32| &history.trace().objects[history.event(*event).object as usize].display;
+    let names: BTreeSet<&String> = prediction.events.iter().map(name).collect();
+    let mut values = BTreeMap::new();
+    for event in run.events.iter().filter(|event| writes(event)) {
+        let object = &run.objects[event.object as usize].display;
+        if names.contains(object) {
+            values.insert(object.clone(), event.value);
+        }
+    }
+    values
+}

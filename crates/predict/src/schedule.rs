@@ -1,0 +1,320 @@
+//! Schedule generation (section 6, Algorithms 3 and 4, and their general form for any pattern).
+//!
+//! The trace is rearranged so that the events of an anomaly come in the order of its pattern:
+//!
+//! 1. Everything before the last of these events happens as in the trace, except for the threads of the anomaly,
+//!    which are held back before the *outermost lock* that protects their first event of it, and except for what
+//!    depends on them. Held back inside, they would keep that lock from the others; this is why the paper moves the
+//!    lock together with the event.
+//! 2. Then each event of the anomaly is brought about in turn: its thread runs up to it, and where it would have to
+//!    wait for something, whoever can provide that runs first.
+//!
+//! What comes after the last event of the anomaly is left out. There is not always such a schedule: then the
+//! prediction was false.
+
+use threadbare_trace::EventKind;
+
+use crate::dependence::Prefix;
+use crate::hash::FastMap;
+use crate::history::History;
+use crate::lockset::Held;
+
+/// Events of a trace in a new order.
+pub type Schedule = Vec<u32>;
+
+/// What a schedule is to bring about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Events of different threads that all are next at the same time.
+    pub stand: Vec<u32>,
+    /// After that, events that happen in this order; directly one after the other if they are those of `stand`.
+    pub sequence: Vec<u32>,
+}
+
+impl Target {
+    /// Two conflicting accesses that nothing keeps apart, then both in this order.
+    pub fn race(events: &[u32]) -> Target {
+        Target { stand: events.to_vec(), sequence: events.to_vec() }
+    }
+
+    /// Events in this order, with anything in between.
+    pub fn sequence(events: &[u32]) -> Target {
+        Target { stand: Vec::new(), sequence: events.to_vec() }
+    }
+
+    /// Acquisitions that all wait for each other.
+    pub fn deadlock(events: &[u32]) -> Target {
+        Target { stand: events.to_vec(), sequence: Vec::new() }
+    }
+
+    fn events(&self) -> impl Iterator<Item = u32> {
+        self.stand.iter().chain(&self.sequence).copied()
+    }
+}
+
+/// Generates schedules for the anomalies of one trace.
+#[derive(Debug)]
+pub struct Generator<'h, 't> {
+    history: &'h History<'t>,
+    /// Acquisitions and releases that count, by event: the critical section.
+    sections: FastMap<u32, u32>,
+}
+
+/// Orders in which threads are brought to stand before their events are tried for up to this many threads.
+const MOST_PERMUTED: usize = 4;
+
+impl<'h, 't> Generator<'h, 't> {
+    pub fn new(history: &'h History<'t>) -> Generator<'h, 't> {
+        let mut sections = FastMap::default();
+        for (index, section) in history.locksets().sections().iter().enumerate() {
+            sections.insert(section.acquire, index as u32);
+            sections.extend(section.release.map(|release| (release, index as u32)));
+        }
+        Generator { history, sections }
+    }
+
+    /// A schedule by the paper's algorithm.
+    pub fn generate(&self, target: &Target) -> Option<Schedule> {
+        self.attempts(target).find_map(|order| {
+            let mut rearranged = Rearranged::new(self, target);
+            rearranged.keep_others(target);
+            rearranged.bring_about(target, &order)
+        })
+    }
+
+    /// A schedule that begins with the events of `prefix`, as they were.
+    pub fn generate_after(&self, prefix: &Prefix, target: &Target) -> Option<Schedule> {
+        self.attempts(target).find_map(|order| {
+            let mut rearranged = Rearranged::new(self, target);
+            rearranged.keep(prefix);
+            rearranged.bring_about(target, &order)
+        })
+    }
+
+    /// Orders in which to bring the threads to stand before their events.
+    fn attempts(&self, target: &Target) -> impl Iterator<Item = Vec<u32>> {
+        let stand = &target.stand;
+        let all = if stand.len() <= MOST_PERMUTED { permutations(stand) } else { vec![stand.clone()] };
+        all.into_iter()
+    }
+
+    /// The lock that the event takes, if it does.
+    fn taken(&self, event: u32) -> Option<Held> {
+        let section = self.history.locksets().sections()[*self.sections.get(&event)? as usize];
+        (section.acquire == event).then_some(section.held)
+    }
+
+    /// What its thread has to take to go on from `event`: a wake-up takes the mutex in the same step.
+    fn wanted(&self, event: u32) -> Option<Held> {
+        match self.history.event(event).kind {
+            EventKind::Wake => {
+                let events = self.history.events_of(self.history.thread(event));
+                self.taken(*events.get(self.history.local(event) as usize + 1)?)
+            }
+            _ => self.taken(event),
+        }
+    }
+
+    /// The place among its thread's events of the outermost acquisition that protects `event`, or its own.
+    fn outermost(&self, event: u32) -> u32 {
+        let history = self.history;
+        let (thread, local) = (history.thread(event), history.local(event));
+        let events = history.events_of(thread);
+        let mut held: Vec<Held> = history.locksets().held(history.lockset(event)).to_vec();
+        let mut outermost = local;
+        // Back from the event, until every held lock was met: the one met last was taken first.
+        let mut earlier = history.lock_events(thread, 0, local).iter().rev().copied().chain([0]);
+        while !held.is_empty()
+            && let Some(local) = earlier.next()
+        {
+            let taken = self.taken(events[local as usize]);
+            if let Some(at) = held.iter().position(|lock| Some(*lock) == taken) {
+                held.swap_remove(at);
+                outermost = local;
+            }
+        }
+        outermost
+    }
+}
+
+/// Every order of a few items.
+pub fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
+    if items.len() < 2 {
+        return vec![items.to_vec()];
+    }
+    let mut all = Vec::new();
+    for at in 0..items.len() {
+        let mut rest = items.to_vec();
+        let first = rest.remove(at);
+        all.extend(permutations(&rest).into_iter().map(|rest| [vec![first], rest].concat()));
+    }
+    all
+}
+
+/// A schedule under construction.
+struct Rearranged<'g, 'h, 't> {
+    generator: &'g Generator<'h, 't>,
+    schedule: Schedule,
+    /// How many events of each thread are in it.
+    done: Vec<u32>,
+    /// How many there may be for now.
+    limits: Vec<u32>,
+    /// Who holds each lock, with its critical section.
+    holders: FastMap<u32, Vec<u32>>,
+    /// Threads that are being brought somewhere.
+    underway: Vec<u32>,
+}
+
+impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
+    fn new(generator: &'g Generator<'h, 't>, target: &Target) -> Rearranged<'g, 'h, 't> {
+        let threads = generator.history.threads();
+        let mut rearranged = Rearranged {
+            generator,
+            schedule: Vec::new(),
+            done: vec![0; threads],
+            limits: vec![u32::MAX; threads],
+            holders: FastMap::default(),
+            underway: Vec::new(),
+        };
+        for event in target.events() {
+            rearranged.limit(event);
+        }
+        rearranged
+    }
+
+    fn history(&self) -> &'h History<'t> {
+        self.generator.history
+    }
+
+    /// The event's thread may come to stand before it, and no further.
+    fn limit(&mut self, event: u32) {
+        let (thread, local) = (self.history().thread(event), self.history().local(event));
+        let limit = &mut self.limits[thread as usize];
+        *limit = (*limit).min(local);
+    }
+
+    /// Step 1: what happened before the last event of the target, without the threads of the target beyond their
+    /// outermost locks, and without what cannot happen then.
+    fn keep_others(&mut self, target: &Target) {
+        let history = self.history();
+        let mut stops = self.limits.clone();
+        for event in target.events() {
+            let stop = &mut stops[history.thread(event) as usize];
+            *stop = (*stop).min(self.generator.outermost(event));
+        }
+        let horizon = target.events().max().unwrap_or(0);
+        for event in 0..horizon {
+            let (thread, local) = (history.thread(event) as usize, history.local(event));
+            if local == self.done[thread] && local < stops[thread] && self.is_enabled(event) {
+                self.add(event);
+            }
+        }
+    }
+
+    /// Step 1 for a prefix that is known to be possible.
+    fn keep(&mut self, prefix: &Prefix) {
+        let history = self.history();
+        let mut left: u64 = prefix.iter().map(|&count| u64::from(count)).sum();
+        let mut event = 0;
+        while left > 0 {
+            if history.local(event) < prefix[history.thread(event) as usize] {
+                self.add(event);
+                left -= 1;
+            }
+            event += 1;
+        }
+    }
+
+    /// Step 2.
+    fn bring_about(mut self, target: &Target, order: &[u32]) -> Option<Schedule> {
+        let history = self.history();
+        for &event in order {
+            if !self.bring(history.thread(event), history.local(event)) {
+                return None;
+            }
+        }
+        for (at, &event) in target.sequence.iter().enumerate() {
+            let thread = history.thread(event);
+            let next = target.sequence[at + 1..].iter().find(|&&later| history.thread(later) == thread);
+            self.limits[thread as usize] = next.map_or(u32::MAX, |&next| history.local(next));
+            if !self.bring(thread, history.local(event) + 1) {
+                return None;
+            }
+        }
+        let adjacent = target.stand.is_empty() || self.schedule.ends_with(&target.sequence);
+        adjacent.then_some(self.schedule)
+    }
+
+    /// Runs `thread` until `count` of its events are done. `false` when that cannot be.
+    fn bring(&mut self, thread: u32, count: u32) -> bool {
+        if self.done[thread as usize] >= count {
+            return true;
+        }
+        if count > self.limits[thread as usize] || self.underway.contains(&thread) {
+            return false;
+        }
+        self.underway.push(thread);
+        let mut possible = true;
+        while possible && self.done[thread as usize] < count {
+            let event = self.history().events_of(thread)[self.done[thread as usize] as usize];
+            possible = self.bring_what_is_needed(event);
+            if possible {
+                self.add(event);
+            }
+        }
+        self.underway.pop();
+        possible
+    }
+
+    /// Runs others until `event` can happen.
+    fn bring_what_is_needed(&mut self, event: u32) -> bool {
+        let history = self.history();
+        history
+            .incoming(event)
+            .all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
+            && self.free_what_is_wanted(event)
+    }
+
+    fn free_what_is_wanted(&mut self, event: u32) -> bool {
+        let history = self.history();
+        let sections = history.locksets().sections();
+        while let Some(section) = self.in_the_way(event) {
+            let section = sections[section as usize];
+            let freed =
+                section.release.is_some_and(|release| self.bring(section.thread, history.local(release) + 1));
+            if !freed {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A critical section of another thread that keeps `event` from happening.
+    fn in_the_way(&self, event: u32) -> Option<u32> {
+        let wanted = self.generator.wanted(event)?;
+        let sections = self.history().locksets().sections();
+        let holders = self.holders.get(&wanted.lock)?;
+        holders.iter().copied().find(|&section| !(sections[section as usize].held.shared && wanted.shared))
+    }
+
+    fn is_enabled(&self, event: u32) -> bool {
+        let history = self.history();
+        let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
+        history.incoming(event).all(|edge| is_done(edge.from)) && self.in_the_way(event).is_none()
+    }
+
+    fn add(&mut self, event: u32) {
+        let history = self.history();
+        self.done[history.thread(event) as usize] += 1;
+        self.schedule.push(event);
+        if let Some(&index) = self.generator.sections.get(&event) {
+            let section = history.locksets().sections()[index as usize];
+            let holders = self.holders.entry(section.held.lock).or_default();
+            if section.acquire == event {
+                holders.push(index);
+            } else {
+                holders.retain(|&holder| holder != index);
+            }
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Pattern-directed search (section 5.2).
+//!
+//! For each pattern, the units of work that can play its sides are looked up by their variables, and every
+//! combination is tested for the *mutation condition*: could the events come in the order of the pattern, as far as
+//! locks and the partial order tell? What passes is an anomaly that this run almost had. Anomalies are told apart by
+//! their source lines; the first events found stand for all of the same lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::gap::{Gap, Gaps};
+use crate::history::{History, Line};
+use crate::lockset::Lockset;
+use crate::order::{Order, Segment};
+use crate::pattern::{Kind, Pattern, Shape};
+use crate::region::Tier;
+use crate::units::{Accesses, Family, Manner, Units};
+use crate::variable::Variable;
+
+/// What makes an anomaly the same as another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    pub kind: Kind,
+    pub tier: Option<Tier>,
+    /// Which pattern it is; the two orders of a data race are one.
+    pub pattern: Option<usize>,
+    /// In the order of the pattern, or sorted for a data race.
+    pub lines: Vec<Line>,
+}
+
+/// An anomaly that the run almost had.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Which of the patterns searched for.
+    pub pattern: usize,
+    pub tier: Option<Tier>,
+    /// Events that could come in the order of the pattern, and a few alternatives.
+    pub representatives: Vec<Vec<u32>>,
+    /// For how many combinations of threads and variables it was found.
+    pub count: u64,
+    /// For data races, the families of both sides of each combination, as [`Found::events`] takes them.
+    pub sides: BTreeSet<[(usize, u32); 2]>,
+}
+
+/// Alternatives that are kept in case the first events turn out to be impossible.
+const REPRESENTATIVES: usize = 4;
+
+/// Everything a search found.
+#[derive(Debug)]
+pub struct Found {
+    pub candidates: BTreeMap<Identity, Candidate>,
+    shapes: Vec<(Shape, Units)>,
+}
+
+impl Found {
+    /// All events of a family of single accesses, as a candidate's `sides` name it.
+    pub fn events(&self, (shape, family): (usize, u32)) -> &[u32] {
+        &self.shapes[shape].1.families[family as usize].events
+    }
+}
+
+/// Searches for all patterns.
+pub fn search(history: &History<'_>, patterns: &[Pattern]) -> Found {
+    let accesses = Accesses::of(history);
+    let mut gaps = Gaps::default();
+    let mut shapes: Vec<(Shape, Units)> = Vec::new();
+    for side in patterns.iter().flat_map(|pattern| &pattern.sides) {
+        if !shapes.iter().any(|(shape, _)| *shape == side.shape) {
+            let units = Units::of(history, &accesses, &side.shape, &mut gaps);
+            shapes.push((side.shape.clone(), units));
+        }
+    }
+    let mut candidates = BTreeMap::new();
+    for (number, pattern) in patterns.iter().enumerate() {
+        let place = |shape: &Shape| shapes.iter().position(|(known, _)| known == shape).expect("found above");
+        let mut search = Search {
+            history,
+            gaps: &gaps,
+            pattern,
+            number,
+            shapes: pattern.sides.iter().map(|side| place(&side.shape)).collect(),
+            units: pattern.sides.iter().map(|side| &shapes[place(&side.shape)].1).collect(),
+            candidates: &mut candidates,
+        };
+        search.bind(&mut Vec::new(), &mut vec![None; pattern.variables]);
+    }
+    Found { candidates, shapes }
+}
+
+/// The search for one pattern.
+struct Search<'a, 't> {
+    history: &'a History<'t>,
+    gaps: &'a Gaps,
+    pattern: &'a Pattern,
+    number: usize,
+    /// For each side, which shape it has, and the units of that shape.
+    shapes: Vec<usize>,
+    units: Vec<&'a Units>,
+    candidates: &'a mut BTreeMap<Identity, Candidate>,
+}
+
+impl Search<'_, '_> {
+    /// Chooses a family for each side, so that sides agree on variables.
+    fn bind(&mut self, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
+        let Some(side) = self.pattern.sides.get(chosen.len()) else { return self.test(chosen) };
+        let units = self.units[chosen.len()];
+        let known: Option<Vec<Variable>> = side.variables.iter().map(|&label| variables[label]).collect();
+        match known {
+            Some(known) => {
+                let guarded = units.by_variables.get(known.as_slice()).into_iter().flatten();
+                for guarded in guarded {
+                    if !self.is_guarded(chosen, guarded.guard) {
+                        guarded.families.iter().for_each(|&family| self.choose(family, chosen, variables));
+                    }
+                }
+            }
+            None => {
+                (0..units.families.len() as u32).for_each(|family| self.choose(family, chosen, variables))
+            }
+        }
+    }
+
+    /// Takes `family` for the next side, if it can be that.
+    fn choose(&mut self, family: u32, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
+        let side = &self.pattern.sides[chosen.len()];
+        let candidate = &self.units[chosen.len()].families[family as usize];
+        let mut bound = side.variables.iter().zip(&candidate.variables);
+        let agrees = bound.all(|(&label, &variable)| variables[label].is_none_or(|known| known == variable));
+        if !agrees || self.is_chosen(chosen, candidate.thread) {
+            return;
+        }
+        let before = variables.clone();
+        for (&label, &variable) in side.variables.iter().zip(&candidate.variables) {
+            variables[label] = Some(variable);
+        }
+        chosen.push(family);
+        self.bind(chosen, variables);
+        chosen.pop();
+        *variables = before;
+    }
+
+    /// A lock keeps families with this guard apart from one that was chosen.
+    fn is_guarded(&self, chosen: &[u32], guard: Option<u32>) -> bool {
+        let mut guards = chosen.iter().enumerate().map(|(side, &family)| self.family(side, family).guard);
+        guard.is_some() && guards.any(|chosen| chosen == guard)
+    }
+
+    fn is_chosen(&self, chosen: &[u32], thread: u32) -> bool {
+        chosen.iter().enumerate().any(|(side, &family)| self.family(side, family).thread == thread)
+    }
+
+    fn family(&self, side: usize, family: u32) -> &Family {
+        &self.units[side].families[family as usize]
+    }
+
+    /// Tests the families chosen, and keeps what passes.
+    fn test(&mut self, chosen: &[u32]) {
+        let families: Vec<&Family> =
+            chosen.iter().enumerate().map(|(side, &family)| self.family(side, family)).collect();
+        // Two atomic operations do not race, whatever their order does.
+        if self.pattern.kind == Kind::DataRace && families.iter().all(|family| family.atomic) {
+            return;
+        }
+        if !self.may_take_turns(&families) {
+            return;
+        }
+        let Some(events) = self.satisfied(&families) else { return };
+        let identity = self.identity(&families, &events);
+        let tier = identity.tier;
+        let candidate = self.candidates.entry(identity).or_insert_with(|| Candidate {
+            pattern: self.number,
+            tier,
+            representatives: Vec::new(),
+            count: 0,
+            sides: BTreeSet::new(),
+        });
+        // A data race is found once for each order of its events, and counts once.
+        let mut sides = [(self.shapes[0], chosen[0]), (self.shapes[1], chosen[1])];
+        sides.sort_unstable();
+        let known = self.pattern.kind == Kind::DataRace && !candidate.sides.insert(sides);
+        candidate.count += u64::from(!known);
+        if !known && candidate.representatives.len() < REPRESENTATIVES {
+            candidate.representatives.push(events);
+        }
+    }
+
+    /// The first side can pause somewhere for the second to begin. Nearly all combinations fail here, because a lock
+    /// guards the variable, so this comes before everything that costs more.
+    fn may_take_turns(&self, families: &[&Family]) -> bool {
+        let locksets = self.history.locksets();
+        let (first, second) =
+            (self.pattern.order[0], self.pattern.order.iter().find(|&&side| side != self.pattern.order[0]));
+        let Some(&second) = second else { return false };
+        let begins = |held: Lockset| {
+            families[second].manners.iter().any(|manner| locksets.disjoint(held, manner.first))
+        };
+        let block = self.pattern.order.iter().take_while(|&&side| side == first).count();
+        families[first].manners.iter().any(|manner| match manner.gaps.get(block - 1) {
+            Some(&gap) => self.gaps.get(gap).pauses.iter().any(|pause| begins(pause.held)),
+            None => !self.pattern.is_adjacent() || begins(manner.first),
+        })
+    }
+
+    fn identity(&self, families: &[&Family], events: &[u32]) -> Identity {
+        let kind = self.pattern.kind;
+        let mut lines: Vec<Line> = events.iter().map(|&event| self.history.line(event)).collect();
+        let race = kind == Kind::DataRace;
+        if race {
+            lines.sort_unstable();
+        }
+        // A unit that is one only by its function makes the whole anomaly one of that tier.
+        let tier = families.iter().filter_map(|family| family.tier).max();
+        Identity { kind, tier, pattern: (!race).then_some(self.number), lines }
+    }
+
+    /// Events of these families that satisfy the pattern, in its order.
+    fn satisfied(&self, families: &[&Family]) -> Option<Vec<u32>> {
+        let mut manners = Vec::new();
+        self.choose_manners(families, &mut manners)
+    }
+
+    fn choose_manners<'f>(&self, families: &[&'f Family], manners: &mut Vec<&'f Manner>) -> Option<Vec<u32>> {
+        let Some(family) = families.get(manners.len()) else {
+            return self.can_satisfy_by_mutation(manners);
+        };
+        for manner in &family.manners {
+            manners.push(manner);
+            let found = self.choose_manners(families, manners);
+            manners.pop();
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The mutation condition (Algorithms 1 and 2, for any number of events): locks allow the order of the pattern,
+    /// and the partial order says nothing against it.
+    fn can_satisfy_by_mutation(&self, manners: &[&Manner]) -> Option<Vec<u32>> {
+        let locks = LockCheck { history: self.history, gaps: self.gaps, pattern: self.pattern, manners };
+        if !locks.allow(0, &mut vec![Side::default(); manners.len()]) {
+            return None;
+        }
+        let segments: Vec<&[Segment]> = manners.iter().map(|manner| manner.segments.as_slice()).collect();
+        let chosen = independent(self.history.order(), &segments)?;
+        let mut next = vec![0; manners.len()];
+        let event = |&side: &usize| {
+            next[side] += 1;
+            manners[side].occurrence(chosen[side])[next[side] - 1]
+        };
+        let events: Vec<u32> = self.pattern.order.iter().map(event).collect();
+        self.touches(&events).then_some(events)
+    }
+
+    /// Accesses to one variable of several parts meet only if they have a byte in common.
+    fn touches(&self, events: &[u32]) -> bool {
+        let variables = self.history.variables();
+        let meet = |a: u32, b: u32| variables.overlap(self.history.event(a), self.history.event(b));
+        events.iter().enumerate().all(|(at, &a)| {
+            let variable = self.history.variable(a);
+            !variables.is_mixed(variable)
+                || events[..at].iter().all(|&b| self.history.variable(b) != variable || meet(a, b))
+        })
+    }
+}
+
+/// Where a side of the pattern is, while the order of the pattern is gone through.
+#[derive(Clone, Default)]
+struct Side {
+    /// Events done.
+    done: usize,
+    /// What it holds where it pauses.
+    held: Lockset,
+    /// The locksets on its way from there.
+    rest: Vec<Lockset>,
+}
+
+/// The lockset condition.
+struct LockCheck<'a, 't> {
+    history: &'a History<'t>,
+    gaps: &'a Gaps,
+    pattern: &'a Pattern,
+    manners: &'a [&'a Manner],
+}
+
+impl LockCheck<'_, '_> {
+    /// From the `at`-th event of the pattern on, sides can take turns as it says, each pausing where it holds nothing
+    /// that the others need meanwhile.
+    fn allow(&self, at: usize, sides: &mut Vec<Side>) -> bool {
+        let Some(&side) = self.pattern.order.get(at) else { return true };
+        let manner = self.manners[side];
+        let done = sides[side].done;
+        let way = if done == 0 { vec![manner.first] } else { std::mem::take(&mut sides[side].rest) };
+        if !self.is_free(sides, side, &way) {
+            return false;
+        }
+        sides[side].done = done + 1;
+        let gap: Option<&Gap> = manner.gaps.get(done).map(|&gap| self.gaps.get(gap));
+        match gap {
+            // It goes on by itself and gives back what it holds, unless the next event has to come at once.
+            None => {
+                sides[side].held = if self.pattern.is_adjacent() { manner.first } else { Lockset::EMPTY };
+                self.allow(at + 1, sides)
+            }
+            Some(gap) if self.pattern.order.get(at + 1) == Some(&side) => {
+                sides[side].rest.clone_from(&gap.way);
+                self.allow(at + 1, sides)
+            }
+            Some(gap) => gap.pauses.iter().any(|pause| {
+                let mut sides = sides.clone();
+                sides[side].held = pause.held;
+                sides[side].rest.clone_from(&pause.rest);
+                self.allow(at + 1, &mut sides)
+            }),
+        }
+    }
+
+    fn is_free(&self, sides: &[Side], side: usize, way: &[Lockset]) -> bool {
+        let locksets = self.history.locksets();
+        let others = sides.iter().enumerate().filter(|(other, _)| *other != side);
+        others.into_iter().all(|(_, other)| way.iter().all(|&needed| locksets.disjoint(other.held, needed)))
+    }
+}
+
+/// One segment of each list (each of one thread, in order) so that no two are ordered.
+pub fn independent(order: &Order, lists: &[&[Segment]]) -> Option<Vec<usize>> {
+    fn choose(order: &Order, lists: &[&[Segment]], chosen: &mut Vec<usize>) -> bool {
+        let Some(list) = lists.get(chosen.len()) else { return true };
+        let others: Vec<Segment> = chosen.iter().zip(lists).map(|(&at, list)| list[at]).collect();
+        for at in first_not_before(order, list, &others)..list.len() {
+            let after = others.iter().any(|&other| order.before(other, list[at]));
+            // All later ones of this thread come after it too.
+            if after {
+                return false;
+            }
+            chosen.push(at);
+            if choose(order, lists, chosen) {
+                return true;
+            }
+            chosen.pop();
+        }
+        false
+    }
+    let mut chosen = Vec::new();
+    choose(order, lists, &mut chosen).then_some(chosen)
+}
+
+/// The first segment in `list` that is not before any of `others`.
+fn first_not_before(order: &Order, list: &[Segment], others: &[Segment]) -> usize {
+    list.partition_point(|&segment| others.iter().any(|&other| order.before(segment, other)))
+}

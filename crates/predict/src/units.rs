@@ -1,0 +1,375 @@
+//! The indices of the partial and temporal order graph (section 5.1), and what is found in them for one shape of a
+//! unit of work.
+//!
+//! Events that a search cannot tell apart are merged first. What a unit does is merged in three steps: a *family*
+//! has the same thread, variables and lines; within it a *manner* has the same locks; within that, one occurrence
+//! is kept for each segment, because only segments tell in the partial order.
+
+use crate::gap::{GapId, Gaps};
+use crate::hash::FastMap;
+use crate::history::{History, Line};
+use crate::lockset::{Held, Lockset};
+use crate::order::Segment;
+use crate::pattern::{Access, Shape};
+use crate::region::Tier;
+use crate::variable::Variable;
+
+/// Accesses to memory that several threads share and one of them writes, each thread's in order.
+#[derive(Debug)]
+pub struct Accesses {
+    threads: Vec<Vec<u32>>,
+    /// Parallel to `threads`: the thread's next access to the same variable, as a place in its list.
+    next: Vec<Vec<u32>>,
+}
+
+/// There is no next access.
+const NONE: u32 = u32::MAX;
+
+impl Accesses {
+    pub fn of(history: &History<'_>) -> Accesses {
+        let shared = shared(history);
+        let events = &history.trace().events;
+        let mut threads: Vec<Vec<u32>> = vec![Vec::new(); history.threads()];
+        for (index, event) in events.iter().enumerate() {
+            if event.kind.is_access() && shared[history.variables().variable(event) as usize] {
+                threads[event.thread as usize].push(index as u32);
+            }
+        }
+        let next = threads.iter().map(|accesses| next_to_same(history, accesses)).collect();
+        Accesses { threads, next }
+    }
+
+    pub fn count(&self) -> usize {
+        self.threads.iter().map(Vec::len).sum()
+    }
+}
+
+/// Variables that more than one thread accesses, at least one of them writing.
+fn shared(history: &History<'_>) -> Vec<bool> {
+    /// Not accessed so far; accessed by several.
+    const NOBODY: u32 = u32::MAX;
+    const SEVERAL: u32 = u32::MAX - 1;
+    let mut owners = vec![NOBODY; history.variables().count()];
+    let mut written = vec![false; owners.len()];
+    for event in history.trace().events.iter().filter(|event| event.kind.is_access()) {
+        let variable = history.variables().variable(event) as usize;
+        written[variable] |= event.kind.is_write();
+        owners[variable] = match owners[variable] {
+            NOBODY => event.thread,
+            owner if owner == event.thread => owner,
+            _ => SEVERAL,
+        };
+    }
+    owners.iter().zip(written).map(|(&owner, written)| owner == SEVERAL && written).collect()
+}
+
+fn next_to_same(history: &History<'_>, accesses: &[u32]) -> Vec<u32> {
+    let mut latest = vec![NONE; history.variables().count()];
+    let mut next = vec![NONE; accesses.len()];
+    for (place, &event) in accesses.iter().enumerate().rev() {
+        let latest = &mut latest[history.variable(event) as usize];
+        next[place] = *latest;
+        *latest = place as u32;
+    }
+    next
+}
+
+/// Units of work of one shape, thread, variables and lines.
+#[derive(Debug)]
+pub struct Family {
+    pub thread: u32,
+    /// `None` for a single access, which needs no region.
+    pub tier: Option<Tier>,
+    pub variables: Vec<Variable>,
+    pub lines: Vec<Line>,
+    /// All accesses are atomic operations.
+    pub atomic: bool,
+    /// A lock that is held from the first access to the last, always, and by nobody else meanwhile.
+    pub guard: Option<u32>,
+    pub manners: Vec<Manner>,
+    /// Every event, for shapes of a single access.
+    pub events: Vec<u32>,
+}
+
+/// Units of one family that hold the same locks on their way.
+#[derive(Debug)]
+pub struct Manner {
+    /// Held at the first access.
+    pub first: Lockset,
+    /// Between each access and the next.
+    pub gaps: Vec<GapId>,
+    /// The segments in which it occurs, in order.
+    pub segments: Vec<Segment>,
+    /// For each of these, the events of one occurrence.
+    events: Vec<u32>,
+}
+
+impl Manner {
+    /// The events of the occurrence in the `nth` segment.
+    pub fn occurrence(&self, nth: usize) -> &[u32] {
+        let length = self.gaps.len() + 1;
+        &self.events[nth * length..(nth + 1) * length]
+    }
+}
+
+/// All units of work of one shape.
+#[derive(Debug, Default)]
+pub struct Units {
+    pub families: Vec<Family>,
+    /// Families by their variables, and then by their guards: those with the same guard never meet.
+    pub by_variables: FastMap<Box<[Variable]>, Vec<Guarded>>,
+}
+
+/// Families with the same variables and guard.
+#[derive(Debug)]
+pub struct Guarded {
+    pub guard: Option<u32>,
+    pub families: Vec<u32>,
+}
+
+/// How far a unit is followed for its next variable, within its region and outside any.
+const WINDOW: usize = 32;
+const FUNCTION_WINDOW: usize = 8;
+
+impl Units {
+    pub fn of(history: &History<'_>, accesses: &Accesses, shape: &Shape, gaps: &mut Gaps) -> Units {
+        let mut finder = Finder {
+            history,
+            accesses,
+            shape,
+            gaps,
+            units: Units::default(),
+            manners: FastMap::default(),
+            families: FastMap::default(),
+            key: Vec::new(),
+            events: Vec::new(),
+            seen: Vec::new(),
+        };
+        let mut places = Vec::with_capacity(shape.len());
+        for thread in 0..history.threads() {
+            for place in 0..accesses.threads[thread].len() {
+                places.push(place);
+                finder.extend(thread, &mut places);
+                places.pop();
+            }
+        }
+        let mut units = finder.units;
+        units.index(history, gaps);
+        units
+    }
+
+    /// Files the families, once all of them are complete.
+    fn index(&mut self, history: &History<'_>, gaps: &Gaps) {
+        for (index, family) in self.families.iter_mut().enumerate() {
+            family.guard = guard(history, gaps, &family.manners);
+            let guards = match self.by_variables.get_mut(family.variables.as_slice()) {
+                Some(guards) => guards,
+                None => self.by_variables.entry(family.variables.clone().into()).or_default(),
+            };
+            match guards.iter_mut().find(|guarded| guarded.guard == family.guard) {
+                Some(guarded) => guarded.families.push(index as u32),
+                None => guards.push(Guarded { guard: family.guard, families: vec![index as u32] }),
+            }
+        }
+    }
+}
+
+/// A lock that every manner holds all the way.
+fn guard(history: &History<'_>, gaps: &Gaps, manners: &[Manner]) -> Option<u32> {
+    let locksets = history.locksets();
+    let exclusive = locksets.held(manners.first()?.first).iter().filter(|held| !held.shared);
+    let holds = |set: Lockset, held: &Held| locksets.held(set).binary_search(held).is_ok();
+    let held_by = |manner: &Manner, held: &Held| {
+        let ways = manner.gaps.iter().flat_map(|&gap| &gaps.get(gap).way);
+        holds(manner.first, held) && ways.into_iter().all(|&set| holds(set, held))
+    };
+    exclusive
+        .into_iter()
+        .find(|held| manners.iter().all(|manner| held_by(manner, held)))
+        .map(|held| held.lock)
+}
+
+struct Finder<'a, 't> {
+    history: &'a History<'t>,
+    accesses: &'a Accesses,
+    shape: &'a Shape,
+    gaps: &'a mut Gaps,
+    units: Units,
+    /// (family, manner) by what makes up both.
+    manners: FastMap<Box<[u32]>, (u32, u32)>,
+    families: FastMap<Box<[u32]>, u32>,
+    /// A key being looked up, the events of an occurrence, variables met; kept for their memory.
+    key: Vec<u32>,
+    events: Vec<u32>,
+    seen: Vec<Variable>,
+}
+
+impl Finder<'_, '_> {
+    /// Follows the shape from the accesses found so far, given by their places in the thread's list.
+    fn extend(&mut self, thread: usize, places: &mut Vec<usize>) {
+        let last = places.len() - 1;
+        let (_, access) = self.shape[last];
+        if !self.does(self.event(thread, places[last]), access) {
+            return;
+        }
+        let Some(&(wanted, _)) = self.shape.get(places.len()) else {
+            let mut events = std::mem::take(&mut self.events);
+            events.clear();
+            events.extend(places.iter().map(|&place| self.event(thread, place)));
+            self.add(thread as u32, &events);
+            self.events = events;
+            return;
+        };
+        let position = self.shape[..places.len()].iter().rposition(|&(variable, _)| variable == wanted);
+        match position {
+            Some(position) => self.extend_to_same(thread, places, position),
+            None => self.extend_to_new(thread, places),
+        }
+    }
+
+    fn event(&self, thread: usize, place: usize) -> u32 {
+        self.accesses.threads[thread][place]
+    }
+
+    fn does(&self, event: u32, access: Access) -> bool {
+        self.history.writes(event) == (access == Access::Write)
+    }
+
+    /// The next access to a variable that the unit has accessed before (last at `position`): it has to be the very
+    /// next one.
+    fn extend_to_same(&mut self, thread: usize, places: &mut Vec<usize>, position: usize) {
+        let next = self.accesses.next[thread][places[position]];
+        let last = places[places.len() - 1];
+        if next != NONE && next as usize > last && self.is_unit(thread, places[0], next as usize) {
+            places.push(next as usize);
+            self.extend(thread, places);
+            places.pop();
+        }
+    }
+
+    /// Accesses to further variables: for each, the first that does what is wanted, as long as the access that we
+    /// come from is not made again.
+    fn extend_to_new(&mut self, thread: usize, places: &mut Vec<usize>) {
+        let last = places[places.len() - 1];
+        let (from, wanted) = (self.event(thread, last), self.shape[places.len()].1);
+        let mut seen = std::mem::take(&mut self.seen);
+        seen.clear();
+        seen.extend(places.iter().map(|&place| self.history.variable(self.event(thread, place))));
+        let end = self.accesses.threads[thread].len();
+        for (distance, place) in (last + 1..end).take(WINDOW).enumerate() {
+            let event = self.event(thread, place);
+            let tier = self.history.unit(from, event);
+            let too_far = distance >= FUNCTION_WINDOW && tier != Some(Tier::CriticalSection);
+            let again = self.history.variable(event) == self.history.variable(from)
+                && self.history.writes(event) == self.history.writes(from);
+            if too_far || again || self.history.segment(event) != self.history.segment(from) {
+                break;
+            }
+            let variable = self.history.variable(event);
+            if !self.does(event, wanted) || seen.contains(&variable) {
+                continue;
+            }
+            seen.push(variable);
+            if self.is_unit(thread, places[0], place) {
+                places.push(place);
+                self.extend(thread, places);
+                places.pop();
+            }
+        }
+        self.seen = seen;
+    }
+
+    fn is_unit(&self, thread: usize, first: usize, last: usize) -> bool {
+        self.history.unit(self.event(thread, first), self.event(thread, last)).is_some()
+    }
+
+    /// Files an occurrence under its family and manner.
+    fn add(&mut self, thread: u32, events: &[u32]) {
+        let history = self.history;
+        let tier = match events {
+            [_] => None,
+            [first, .., last] => history.unit(*first, *last),
+            [] => return,
+        };
+        let atomic = events.iter().all(|&event| is_atomic(history, event));
+        let mut key = std::mem::take(&mut self.key);
+        key.clear();
+        key.extend([thread, tier.map_or(0, |tier| 1 + tier as u32), u32::from(atomic)]);
+        for &event in events {
+            // Objects, not variables: parts of a variable are not the same place.
+            key.extend([history.event(event).object, history.line(event)]);
+        }
+        let family_length = key.len();
+        key.push(history.lockset(events[0]).number());
+        for pair in events.windows(2) {
+            key.push(self.gaps.between(history, pair[0], pair[1]));
+        }
+        let known = self.manners.get(key.as_slice()).copied();
+        let (family, manner) =
+            known.unwrap_or_else(|| self.file(&key, family_length, thread, tier, atomic, events));
+        let family = &mut self.units.families[family as usize];
+        if events.len() == 1 {
+            family.events.extend(events);
+        }
+        let manner = &mut family.manners[manner as usize];
+        let segment = history.segment(events[0]);
+        if manner.segments.last() != Some(&segment) {
+            manner.segments.push(segment);
+            manner.events.extend(events);
+        }
+        self.key = key;
+    }
+
+    fn file(
+        &mut self,
+        key: &[u32],
+        family_length: usize,
+        thread: u32,
+        tier: Option<Tier>,
+        atomic: bool,
+        events: &[u32],
+    ) -> (u32, u32) {
+        let families = &mut self.units.families;
+        let family = match self.families.get(&key[..family_length]) {
+            Some(&family) => family,
+            None => {
+                let family = families.len() as u32;
+                let mut variables: Vec<Variable> = Vec::new();
+                for &event in events {
+                    let variable = self.history.variable(event);
+                    if !variables.contains(&variable) {
+                        variables.push(variable);
+                    }
+                }
+                let lines = events.iter().map(|&event| self.history.line(event)).collect();
+                families.push(Family {
+                    thread,
+                    tier,
+                    variables,
+                    lines,
+                    atomic,
+                    guard: None,
+                    manners: Vec::new(),
+                    events: Vec::new(),
+                });
+                self.families.insert(key[..family_length].into(), family);
+                family
+            }
+        };
+        let manners = &mut families[family as usize].manners;
+        manners.push(Manner {
+            first: self.history.lockset(events[0]),
+            gaps: key[family_length + 1..].to_vec(),
+            segments: Vec::new(),
+            events: Vec::new(),
+        });
+        let found = (family, manners.len() as u32 - 1);
+        self.manners.insert(key.into(), found);
+        found
+    }
+}
+
+fn is_atomic(history: &History<'_>, event: u32) -> bool {
+    use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, AtomicStore};
+    matches!(history.event(event).kind, AtomicLoad | AtomicStore | AtomicRmw)
+}

@@ -1,0 +1,74 @@
+//! Whatever a trace holds, it is analysed or refused: files come from anywhere.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use threadbare_predict::pattern::built_in;
+use threadbare_predict::{History, plan, predict};
+use threadbare_trace::{
+    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
+    Trace,
+};
+
+const THREADS: u32 = 3;
+const OBJECTS: u32 = 7;
+
+/// Two pairs of variables that overlap, a lock, and the threads.
+fn objects() -> Vec<Object> {
+    let global = |offset| ObjectName::Global { symbol: "g".into(), offset };
+    let threads = (0..THREADS).map(ObjectName::Thread);
+    let names = [ObjectName::None, global(0), global(2), global(8)].into_iter().chain(threads);
+    names.map(|name| Object { name, display: "o".into() }).collect()
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let often = vec![EventKind::Read, EventKind::Write, EventKind::Lock, EventKind::Unlock];
+    let kind = prop_oneof![3 => select(often), 1 => select(EventKind::ALL)];
+    let outcome = prop_oneof![8 => Just(Outcome::Done), 1 => select(Outcome::ALL)];
+    (kind, outcome, 0..THREADS, 0..OBJECTS, 0..4u32, select(vec![0u32, 1, 4, 8])).prop_map(
+        |(kind, outcome, thread, object, location, size)| Event {
+            thread,
+            kind,
+            order: MemoryOrder::Relaxed,
+            outcome,
+            size,
+            object,
+            location,
+            stack: 0,
+            value: 1,
+        },
+    )
+}
+
+fn trace(events: Vec<Event>) -> Trace {
+    let place = |line: u32| Location {
+        address: u64::from(line) * 16,
+        frames: vec![Frame { file: "f".into(), line, ..Frame::default() }],
+    };
+    Trace {
+        program: String::new(),
+        arguments: Vec::new(),
+        threads: vec![ThreadId::main(), ThreadId::main().child(1), ThreadId::main().child(2)],
+        objects: objects(),
+        locations: (0..4).map(place).collect(),
+        stacks: vec![StackNode::default()],
+        events,
+        pending: Vec::new(),
+        end: End::Finished,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_trace_is_analysed_or_refused(events in vec(event(), 0..30)) {
+        let trace = trace(events);
+        if let Ok(predictions) = predict(&trace, &built_in()) {
+            let history = History::new(&trace).expect("it was analysed before");
+            for prediction in predictions.list {
+                prop_assert!(!plan::steps(&history, &prediction.schedule).is_empty());
+            }
+        }
+    }
+}

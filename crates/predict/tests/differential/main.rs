@@ -1,0 +1,116 @@
+//! Predictions against brute force, on random small programs: every correct reordering of a trace is gone through,
+//! and what it shows is compared with what was predicted.
+
+mod brute_force;
+mod generate;
+
+use std::collections::BTreeSet;
+
+use brute_force::{Reorderings, explore};
+use generate::{Discipline, random_trace};
+use threadbare_predict::closure::Closure;
+use threadbare_predict::pattern::built_in;
+use threadbare_predict::{History, Kind, Predictions, Verdict, predict};
+use threadbare_trace::Trace;
+
+/// Programs tried in each test; more where they are fast. A failure names the seed.
+const PROGRAMS: u64 = if cfg!(debug_assertions) { 400 } else { 4000 };
+
+type Lines = BTreeSet<Vec<u32>>;
+
+/// The sorted lines of all predictions of a kind.
+fn predicted(trace: &Trace, predictions: &Predictions, kind: Kind, verdict: Option<Verdict>) -> Lines {
+    let of_kind = predictions.list.iter().filter(|prediction| prediction.kind == kind);
+    let wanted = of_kind.filter(|prediction| verdict.is_none_or(|verdict| prediction.verdict == verdict));
+    wanted.map(|prediction| lines(trace, &prediction.events)).collect()
+}
+
+fn lines(trace: &Trace, events: &[u32]) -> Vec<u32> {
+    let mut lines: Vec<u32> = events.iter().map(|&event| generate::line(trace, event)).collect();
+    lines.sort_unstable();
+    lines
+}
+
+fn all_lines(trace: &Trace, found: &BTreeSet<Vec<u32>>) -> Lines {
+    found.iter().map(|events| lines(trace, events)).collect()
+}
+
+#[test]
+fn sound_races_are_all_that_keep_the_order_of_critical_sections() {
+    for seed in 0..PROGRAMS {
+        let trace = random_trace(seed, Discipline::Any);
+        let Some(truth) = explore(&trace, Reorderings::KeepingSections) else { continue };
+        let history = History::new(&trace).unwrap();
+        let closure = Closure::of(&history);
+        for pair in brute_force::conflicting_pairs(&trace) {
+            let claimed = closure.next_together(&history, &pair).is_some();
+            assert_eq!(claimed, truth.races.contains(&pair), "seed {seed}, events {pair:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_witnessed_is_real() {
+    for seed in 0..PROGRAMS {
+        let trace = random_trace(seed, Discipline::Any);
+        let Some(truth) = explore(&trace, Reorderings::All) else { continue };
+        let predictions = predict(&trace, &built_in()).unwrap();
+        let races = predicted(&trace, &predictions, Kind::DataRace, Some(Verdict::Witnessed));
+        let real = all_lines(&trace, &truth.races);
+        assert!(races.is_subset(&real), "seed {seed}: {races:?} of {real:?}");
+        let deadlocks = predicted(&trace, &predictions, Kind::Deadlock, Some(Verdict::Witnessed));
+        let real = all_lines(&trace, &truth.deadlocks);
+        assert!(deadlocks.is_subset(&real), "seed {seed}: {deadlocks:?} of {real:?}");
+    }
+}
+
+#[test]
+fn every_sound_race_is_witnessed() {
+    for seed in 0..PROGRAMS {
+        let trace = random_trace(seed, Discipline::Any);
+        let Some(truth) = explore(&trace, Reorderings::KeepingSections) else { continue };
+        let predictions = predict(&trace, &built_in()).unwrap();
+        let witnessed = predicted(&trace, &predictions, Kind::DataRace, Some(Verdict::Witnessed));
+        let sound = all_lines(&trace, &truth.races);
+        assert!(sound.is_subset(&witnessed), "seed {seed}: {sound:?} not all in {witnessed:?}");
+    }
+}
+
+#[test]
+fn with_nested_locks_no_real_race_or_deadlock_is_missed() {
+    for seed in 0..PROGRAMS {
+        let trace = random_trace(seed, Discipline::Nested);
+        let Some(truth) = explore(&trace, Reorderings::All) else { continue };
+        let predictions = predict(&trace, &built_in()).unwrap();
+        let races = predicted(&trace, &predictions, Kind::DataRace, None);
+        let real = all_lines(&trace, &truth.races);
+        assert!(real.is_subset(&races), "seed {seed}: {real:?} not all in {races:?}");
+        let deadlocks = predicted(&trace, &predictions, Kind::Deadlock, None);
+        let real = all_lines(&trace, &truth.deadlocks);
+        assert!(real.is_subset(&deadlocks), "seed {seed}: {real:?} not all in {deadlocks:?}");
+    }
+}
+
+/// The tests above would pass if nothing ever happened in the programs.
+#[test]
+fn the_programs_have_something_to_find() {
+    let (mut explored, mut races, mut unsound, mut deadlocks) = (0usize, 0usize, 0usize, 0usize);
+    for seed in 0..PROGRAMS {
+        let trace = random_trace(seed, Discipline::Nested);
+        let (Some(all), Some(sound)) =
+            (explore(&trace, Reorderings::All), explore(&trace, Reorderings::KeepingSections))
+        else {
+            continue;
+        };
+        explored += 1;
+        races += all.races.len();
+        unsound += all.races.difference(&sound.races).count();
+        deadlocks += all.deadlocks.len();
+    }
+    println!(
+        "{explored} programs: {races} races, {unsound} that are not sync-preserving, {deadlocks} deadlocks"
+    );
+    let programs = PROGRAMS as usize;
+    assert!(explored > programs / 2 && races > 2 * programs);
+    assert!(unsound > programs / 20 && deadlocks > programs / 100);
+}

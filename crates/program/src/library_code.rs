@@ -1,0 +1,102 @@
+//! Which functions of a Rust program are its standard library's.
+//!
+//! The library is compiled into the program, much of it by the user's own compiler, and so its memory accesses
+//! are seen like any other. Most of them are done on behalf of whoever called: an element of a `Vec` is the
+//! user's. But some are the library's own affair, and would multiply schedules and show nothing.
+
+use std::ops::Range;
+
+use threadbare_trace::wire::CodeClass;
+
+use crate::image::Image;
+use crate::symbols::{self, Kind, Symbol};
+
+/// The crates that come with the compiler.
+const CRATES: [&str; 5] = ["core", "alloc", "std", "test", "hashbrown"];
+
+/// How threads are started and ended, how panics are counted, how output is buffered: of no interest to the
+/// schedule beyond the operations of libc's that are behind them.
+const OWN_AFFAIRS: [&str; 10] = [
+    "std::thread::",
+    "std::panicking::",
+    "std::panic::",
+    "std::rt::",
+    "std::io::",
+    "std::alloc::",
+    "std::sys::",
+    "std::backtrace::",
+    "test::",
+    "core::panicking::",
+];
+
+/// … but for these, by which threads wait for each other.
+const WAITING: [&str; 2] = ["std::sys::sync::", "std::thread::scoped::scope"];
+/// The method by which they do so.
+const IS_FINISHED: &str = "is_finished";
+
+/// Reference counts are counted quietly; whoever looks at them does so as what he does.
+const COUNTED: [&str; 2] = ["alloc::sync::Arc<", "alloc::sync::Weak<"];
+const COUNTING: [&str; 5] = ["clone", "drop", "drop_slow", "downgrade", "new"];
+
+/// The functions of the standard library in a file, as linked, by address.
+pub(crate) fn functions(image: &Image) -> Vec<(Range<u64>, CodeClass)> {
+    let functions = image.symbols.all(Kind::Function).filter(|symbol| symbol.is_rust());
+    functions.filter_map(|symbol| Some((symbol.range(), class(symbol)?))).collect()
+}
+
+fn class(symbol: &Symbol) -> Option<CodeClass> {
+    class_of(&symbols::demangle(&symbol.name))
+}
+
+/// The function of this name, as it is written in the source, is one of Rust's standard library.
+pub fn is_library_function(name: &str) -> bool {
+    name.starts_with("__rust") || class_of(name).is_some()
+}
+
+/// `None` for what is not the library's.
+pub(crate) fn class_of(function: &str) -> Option<CodeClass> {
+    // A method is `<Type>::method` or `<Type as Trait>::method`; what counts is where it is written, and that is
+    // the type's crate far more often than the trait's.
+    let path = function.trim_start_matches(['<', '&', '[', '(', '*']);
+    let path = path.strip_prefix("mut ").or_else(|| path.strip_prefix("const ")).unwrap_or(path);
+    if !CRATES.iter().any(|name| path.strip_prefix(name).is_some_and(|rest| rest.starts_with("::"))) {
+        return None;
+    }
+    let starts = |prefix: &&str| path.starts_with(*prefix);
+    let method = function.rsplit("::").next().unwrap_or_default();
+    let counts = COUNTED.iter().any(starts) && COUNTING.contains(&method);
+    let waits = WAITING.iter().any(starts) || method == IS_FINISHED;
+    let quiet = counts || OWN_AFFAIRS.iter().any(starts) && !waits;
+    Some(if quiet { CodeClass::Quiet } else { CodeClass::Passing })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_librarys_own_affairs_are_told_from_what_it_does_for_others() {
+        let class = class_of;
+        assert_eq!(class("demo::Counter::increment"), None);
+        assert_eq!(class("<demo::Counter as core::ops::drop::Drop>::drop"), None);
+        assert_eq!(class("core::sync::atomic::atomic_load::<u64>"), Some(CodeClass::Passing));
+        assert_eq!(class("<alloc::vec::Vec<demo::Job>>::push"), Some(CodeClass::Passing));
+        assert_eq!(class("<std::sync::mpsc::Sender<u32>>::send"), Some(CodeClass::Passing));
+        assert_eq!(
+            class("std::thread::lifecycle::spawn_unchecked::<demo::f::{closure#0}, ()>"),
+            Some(CodeClass::Quiet)
+        );
+        assert_eq!(
+            class("<std::sys::sync::thread_parking::futex::Parker>::unpark"),
+            Some(CodeClass::Passing)
+        );
+    }
+
+    #[test]
+    fn reference_counts_are_watched_only_where_the_program_looks_at_them() {
+        let clone = "<alloc::sync::Arc<demo::Counter> as core::clone::Clone>::clone";
+        assert_eq!(class_of(clone), Some(CodeClass::Quiet));
+        assert_eq!(class_of("<alloc::sync::Arc<demo::Counter>>::strong_count"), Some(CodeClass::Passing));
+        assert_eq!(class_of("<std::thread::JoinHandle<()>>::is_finished"), Some(CodeClass::Passing));
+    }
+}
