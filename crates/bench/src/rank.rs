@@ -47,11 +47,18 @@ pub fn run(part: &Part) -> Result<bool> {
 }
 
 /// Compiles a subject as `hunt` does, into `directory`.
-fn compile(subject: &str, directory: &Path) -> Result<PathBuf> {
+fn compile(subject: &str, directory: &Path, flags: &[&str]) -> Result<PathBuf> {
     let program = directory.join(subject);
     let source = build::root().join("subjects/c").join(subject).with_extension("c");
-    build::compile(&source, &program, &[INSTRUMENTED, &["-O0"]].concat())?;
+    build::compile(&source, &program, &[INSTRUMENTED, &["-O0"], flags].concat())?;
     Ok(program)
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
 }
 
 fn worker(program: &Path, arguments: &str) -> Result<Worker> {

@@ -9,6 +9,7 @@
 //! priority. What follows depends on the state and the priorities only, so nothing is run, or gone on with, where
 //! both were met before.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -36,8 +37,8 @@ struct WorkItem {
     demand: Demand,
 }
 
-/// Where an item stands: place of the tuple, variables, preemptions, and when it came.
-type Key = (usize, Vec<u64>, u32, u64);
+/// Where an item stands: place of the tuple, variables, preemptions, the run it came from, and when it came.
+type Key = (usize, Vec<u64>, u32, Reverse<u64>, u64);
 
 /// A run that was asked for.
 struct Asked {
@@ -114,7 +115,8 @@ impl Rank {
         let taken_apart = matches!(self.ranking.tuple(place).v, crate::Variables::Some(_));
         let variables = if taken_apart { item.demand.variables.clone() } else { Vec::new() };
         self.count += 1;
-        self.queue.push((place, variables, item.demand.preemptions, self.count), item, shared);
+        let key = (place, variables, item.demand.preemptions, Reverse(self.runs), self.count);
+        self.queue.push(key, item, shared);
     }
 
     /// The first item in the queue, with the first of its orders that leads to anything new.

@@ -12,7 +12,7 @@ pub fn run(budget: u64, seeds: u64) -> Result<bool> {
     let directory = tempfile::tempdir()?;
     println!("mean schedules to the bug over {seeds} seeds, at most {budget}; in brackets how many found it");
     for (subject, second) in SUBJECTS {
-        let program = compile(subject, directory.path())?;
+        let program = compile(subject, directory.path(), &[])?;
         for name in NAMES {
             print!("{subject:<10} {name:<17}");
             for threads in THREADS {
