@@ -68,9 +68,7 @@ fn worker(program: &Path, arguments: &str) -> Result<Worker> {
         ..Target::default()
     };
     let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
-    let mut worker = Worker::start(&target, &limits)?;
-    worker.keep_snapshots(Keep::default());
-    Ok(worker)
+    Ok(Worker::start(&target, &limits)?)
 }
 
 fn strategy(name: &str, seed: u64) -> Result<Box<dyn Strategy>> {
@@ -92,6 +90,9 @@ struct Search {
 /// Runs what `strategy` asks for, one at a time, to the first failure.
 fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Result<Search> {
     let mut search = Search { runs: 0, found: None, threads: 0, events: 0, dropped: 0 };
+    if !strategy.draws() {
+        worker.keep_snapshots(Keep::default());
+    }
     while search.runs < budget && search.found.is_none() {
         let Next::Run(schedule) = strategy.next() else { break };
         let feedback = Feedback::of(&worker.run(&schedule.plan)?);

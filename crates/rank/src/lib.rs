@@ -56,6 +56,12 @@ pub trait Strategy: Send {
     /// What came of the schedule that was asked for first among those not answered yet.
     fn take(&mut self, feedback: &Feedback);
 
+    /// Schedules are drawn at random: another seed makes another search, there is no end to it, and no schedule begins
+    /// like an earlier one on purpose.
+    fn draws(&self) -> bool {
+        false
+    }
+
     /// Schedules that were given up because there was no memory to remember them by.
     fn dropped(&self) -> u64 {
         0

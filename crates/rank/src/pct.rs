@@ -40,4 +40,7 @@ impl Strategy for Pct {
     fn take(&mut self, feedback: &Feedback) {
         self.ground.take(feedback);
     }
+    fn draws(&self) -> bool {
+        true
+    }
 }

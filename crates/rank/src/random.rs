@@ -34,4 +34,7 @@ impl Strategy for RandomWalk {
     fn take(&mut self, feedback: &Feedback) {
         self.ground.take(feedback);
     }
+    fn draws(&self) -> bool {
+        true
+    }
 }

@@ -66,4 +66,7 @@ impl Strategy for Surw {
         self.ground.take(feedback);
         self.count(feedback);
     }
+    fn draws(&self) -> bool {
+        true
+    }
 }

@@ -20,8 +20,7 @@ pub fn run(budget: u64, seeds: u64) -> Result<bool> {
                 let arguments = if second { format!("1 {many}") } else { format!("{many} 1") };
                 let mut worker = worker(&program, &arguments)?;
                 // A search that draws nothing is the same for every seed.
-                let draws = matches!(name, "random" | "pct" | "pos" | "surw");
-                let seeds = if draws { seeds } else { 1 };
+                let seeds = if strategy(name, 0)?.draws() { seeds } else { 1 };
                 let (mut runs, mut found) = (0, 0);
                 for seed in 0..seeds {
                     let search = search(&mut worker, strategy(name, seed)?.as_mut(), budget)?;

@@ -144,11 +144,13 @@ pub fn search(
         Budget::Time(time) => Some(start + time),
         Budget::Runs(_) => None,
     };
+    let source = Source::new(terms);
     let setting = Setting {
         target: ready.target.clone(),
         limits: terms.limits.clone(),
         deadline,
         feedback: terms.strategy.is_some(),
+        snapshots: source.repeats_beginnings(),
     };
     let mut hunt = Hunt {
         terms,
@@ -157,7 +159,7 @@ pub fn search(
         pool: Pool::new(terms.jobs, &setting),
         progress,
         report,
-        source: Source::new(terms),
+        source,
         known: HashSet::new(),
         summary: Summary::new(start),
     };

@@ -51,8 +51,10 @@ pub struct Setting {
     pub limits: Limits,
     /// When the time for all of them is up.
     pub deadline: Option<Instant>,
-    /// A strategy wants to know what came of them; its plans share beginnings.
+    /// A strategy wants to know what came of them.
     pub feedback: bool,
+    /// Their plans share beginnings.
+    pub snapshots: bool,
 }
 
 impl Pool {
@@ -145,7 +147,7 @@ fn make(
 
 fn start(setting: &Setting) -> Result<Worker, StartError> {
     let mut worker = Worker::start(&setting.target, &setting.limits)?;
-    if setting.feedback {
+    if setting.snapshots {
         worker.keep_snapshots(Keep::default());
     }
     Ok(worker)

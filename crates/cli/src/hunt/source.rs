@@ -101,6 +101,11 @@ impl Source {
         }
     }
 
+    /// Plans are going to begin as earlier ones did.
+    pub fn repeats_beginnings(&self) -> bool {
+        matches!(self, Source::Strategy(strategy) if !strategy.draws())
+    }
+
     /// Schedules that were given up for want of memory.
     pub fn dropped(&self) -> u64 {
         match self {
