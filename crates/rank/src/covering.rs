@@ -180,7 +180,7 @@ fn insert_all(uncovered: &Uncovered, random: &mut Random) -> Option<(u64, Sequen
 /// point, so of as many points as `t` threads have pairs, and one, there is a point where no two of them meet.
 fn by_colours(threads: u32, t: u32) -> Vec<Sequence> {
     let points = t * (t - 1) / 2 + 1;
-    let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u32| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     let field =
         (points.max(2)..).filter(is_prime).find(|&p| p.saturating_mul(p) >= threads).unwrap_or(threads);
     let colours = covering_array(field, t);

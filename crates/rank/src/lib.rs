@@ -69,6 +69,7 @@ pub trait Strategy: Send {
 }
 
 /// A strategy's answer.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     Run(Schedule),

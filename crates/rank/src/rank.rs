@@ -3,7 +3,7 @@
 //! A work item is a state of the program and the thread that is preempted there. Each is queued under the first tuple
 //! of the ranking that has it, and the first in the queue is always next; so tuples are searched in their order, and
 //! nothing that an earlier tuple had is run again. Within a tuple items stand by variables, if these are taken some
-//! at a time, then by preemptions (the paper's work queues), then as they came.
+//! at a time, then by preemptions (the paper's work queues); of those, what the latest run led to comes first.
 //!
 //! A state is reached by the turns of an earlier run, so that a worker's snapshots serve; from there threads go by
 //! priority. What follows depends on the state and the priorities only, so nothing is run, or gone on with, where
@@ -21,7 +21,7 @@ use crate::feedback::{Decision, Operation, Place};
 use crate::ground::Ground;
 use crate::orders::Orders;
 use crate::tuple::{Demand, Ranking};
-use crate::{Feedback, Next, Schedule, Settings, Strategy};
+use crate::{Feedback, Next, Schedule, Settings, Strategy, Variables};
 
 /// A state from which schedules are still to be run: `prio` of the paper is the `order`-th for `demand.threads`
 /// threads, with the preempted thread last.
@@ -112,7 +112,7 @@ impl Rank {
 
     fn push(&mut self, item: WorkItem, shared: u64) {
         let Some(place) = self.ranking.place(&item.demand) else { return };
-        let taken_apart = matches!(self.ranking.tuple(place).v, crate::Variables::Some(_));
+        let taken_apart = matches!(self.ranking.tuple(place).v, Variables::Some(_));
         let variables = if taken_apart { item.demand.variables.clone() } else { Vec::new() };
         self.count += 1;
         let key = (place, variables, item.demand.preemptions, Reverse(self.runs), self.count);
@@ -185,7 +185,8 @@ impl Rank {
 /// What a schedule demands that is also preempted at `point`.
 fn more(demand: &Demand, point: &Point) -> Demand {
     let mut variables = demand.variables.clone();
-    if let (Some(variable), Err(at)) = (point.variable, variables.binary_search(&point.variable.unwrap_or(0)))
+    if let Some(variable) = point.variable
+        && let Err(at) = variables.binary_search(&variable)
     {
         variables.insert(at, variable);
     }
