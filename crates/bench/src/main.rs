@@ -9,6 +9,7 @@ mod determinism;
 mod engine;
 mod memory;
 mod predict;
+mod rank;
 mod real;
 mod rust;
 mod snapshots;
@@ -67,6 +68,11 @@ enum Command {
         #[arg(long, default_value_t = 100)]
         times: u64,
     },
+    /// Schedules that strategies need to the bug, and what they cost
+    Rank {
+        #[command(subcommand)]
+        part: rank::Part,
+    },
     /// Programs from Debian's sources, under many schedules: is every result right?
     Real {
         /// Schedules for each program
@@ -89,6 +95,7 @@ fn main() -> ExitCode {
         Command::Subjects { rust, names } => subjects::run(&names, rust),
         Command::Predict { most } => predict::run(most),
         Command::Clips { times } => clips::run(times),
+        Command::Rank { part } => rank::run(&part),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
         Command::Rust(options) => rust::run(&options),
     };

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use threadbare_rank::{NAMES, Tuple};
 
 /// Finds the races, deadlocks and crashes of a multithreaded program that depend on timing, and replays each
 /// of them every time.
@@ -23,6 +25,8 @@ pub enum Command {
     Hunt(HuntOptions),
     /// Predict from one run what other schedules of it would show, and confirm each by a second run
     Predict(PredictOptions),
+    /// Run the program under the schedules of one strategy, likely ones first, until all were tried
+    Rank(RankOptions),
     /// Run the program once and keep the trace
     Record(RecordOptions),
     /// Run a clip: the same failure, every time
@@ -93,6 +97,38 @@ pub struct HuntOptions {
 
     #[command(flatten)]
     pub search: SearchOptions,
+}
+
+#[derive(Args)]
+pub struct RankOptions {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+
+    #[command(flatten)]
+    pub search: SearchOptions,
+
+    /// Who decides which schedules are tried, and in which order
+    #[arg(long, default_value = "rank", value_name = "NAME", value_parser = strategy_parser())]
+    pub strategy: &'static str,
+
+    /// For preemption-bound and delay-bound: the most of these in a schedule
+    #[arg(long, default_value_t = 2, value_name = "N")]
+    pub bound: u32,
+
+    /// For rank: search this part next, instead of the paper's order; preemptions, variables (or `all`), threads,
+    /// repeats, such as (1,all,2,1); may be repeated
+    #[arg(long = "tuple", value_name = "(C,V,T,L)")]
+    pub tuples: Vec<Tuple>,
+
+    /// Memory for what is still to be tried, in MiB; when it is used up, the least likely is given up
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub search_memory: u64,
+}
+
+/// Takes the names of strategies, and shows them to who asks.
+fn strategy_parser() -> impl TypedValueParser<Value = &'static str> {
+    let named = |name: String| *NAMES.iter().find(|known| **known == name).unwrap_or(&NAMES[0]);
+    PossibleValuesParser::new(NAMES).map(named)
 }
 
 /// How to search, and where to put what is found.

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use threadbare_rank::{Tuple, Variables};
 use threadbare_trace::{Clip, End, Frame, ObjectName, Trace};
 
 use crate::target::Ready;
@@ -29,6 +30,9 @@ pub struct Finding {
     /// Executions of the target up to and with the one that showed it.
     pub run: u64,
     pub method: &'static str,
+    /// Where its schedule stood in the ranking.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "tuple")]
+    pub tuple: Option<Tuple>,
     /// The test of a cargo project that it was found in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,
@@ -73,6 +77,7 @@ impl Finding {
             clip: None,
             run,
             method,
+            tuple: None,
             test: None,
             trace,
         }
@@ -97,6 +102,24 @@ impl Finding {
 pub fn write_clip(clip: &Clip, path: &Path) -> io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     file::write(path, |out| write!(out, "{clip}"))
+}
+
+/// As an array, with a word where all variables are meant.
+fn tuple<S: Serializer>(tuple: &Option<Tuple>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Part {
+        Number(u32),
+        Word(&'static str),
+    }
+    let parts = tuple.map(|Tuple { c, v, t, l }| {
+        let v = match v {
+            Variables::Some(v) => Part::Number(v),
+            Variables::All => Part::Word("all"),
+        };
+        [Part::Number(c), v, Part::Number(t), Part::Number(l)]
+    });
+    parts.serialize(serializer)
 }
 
 /// A short name for what `parts` say.

@@ -14,6 +14,7 @@ mod input;
 mod output;
 mod predict;
 mod problem;
+mod rank;
 mod record;
 mod replay;
 mod screen;
@@ -35,13 +36,14 @@ pub fn threadbare() -> ExitCode {
     let arguments = Arguments::parse();
     let watches = matches!(
         arguments.command,
-        Command::Hunt(_) | Command::Predict(_) | Command::Record(_) | Command::Replay(_)
+        Command::Hunt(_) | Command::Predict(_) | Command::Rank(_) | Command::Record(_) | Command::Replay(_)
     );
     finish(|| {
         let cancelled = if watches { watch_for_interrupts()? } else { Arc::default() };
         match arguments.command {
             Command::Hunt(options) => hunt::run(&options, &cancelled),
             Command::Predict(options) => predict::run(&options, &cancelled),
+            Command::Rank(options) => rank::run(&options, &cancelled),
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),
             Command::Trace(options) => trace::run(&options),

@@ -31,14 +31,7 @@ struct Branch {
 
 impl Branch {
     fn turns(&self) -> Vec<Turns> {
-        let mut turns: Vec<Turns> = Vec::new();
-        for &thread in self.picked[..self.len].iter().chain([&self.thread]) {
-            match turns.last_mut() {
-                Some(last) if last.thread == thread => last.count += 1,
-                _ => turns.push(Turns { thread, count: 1 }),
-            }
-        }
-        turns
+        Turns::of(self.picked[..self.len].iter().copied().chain([self.thread]))
     }
 }
 

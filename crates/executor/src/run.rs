@@ -107,11 +107,7 @@ impl Run<'_> {
 
     /// The run's schedule as turns, all of them.
     pub fn turns(&self) -> Vec<Turns> {
-        let picks = self.worker.memory().picks();
-        picks
-            .chunk_by(|one, next| one == next)
-            .map(|turns| Turns { thread: u32::from(turns[0]), count: turns.len() as u32 })
-            .collect()
+        Turns::of(self.worker.memory().picks().iter().map(|&thread| u32::from(thread)))
     }
 
     /// Every decision that was made, in order, if the plan asked for them.

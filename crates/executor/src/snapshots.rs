@@ -66,8 +66,13 @@ impl Snapshots {
 
     /// The deepest snapshot that `plan` can start from: its slot, after everything it had left in the shared
     /// file was put there again.
+    ///
+    /// A run that learns what is shared always goes all the way: what it learns on its way is part of what it tells.
     pub fn restore(&mut self, plan: &Plan, memory: &mut Memory, output: &File) -> Option<usize> {
         self.clock += 1;
+        if plan.learn {
+            return None;
+        }
         let turns = expand(&plan.turns);
         let fits = |kept: &&mut Kept| {
             let picks = &kept.contents.picks()[..kept.lengths.picks as usize];
@@ -87,8 +92,10 @@ impl Snapshots {
         let control = memory.control();
         control.snapshots_taken.store(0, Ordering::Relaxed);
         let wanted: Vec<(u64, usize)> = match self.keep {
-            Some(keep) => self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect(),
-            None => Vec::new(),
+            Some(keep) if !plan.learn => {
+                self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect()
+            }
+            _ => Vec::new(),
         };
         for (i, place) in control.snapshots_wanted.iter().enumerate() {
             let (turns, slot) = wanted.get(i).copied().unwrap_or((0, 0));

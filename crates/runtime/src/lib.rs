@@ -59,6 +59,7 @@ mod plan;
 mod process;
 mod races;
 mod real;
+mod sampling;
 mod scheduler;
 mod server;
 mod shadow;

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::wire::{Ending, PendingRecord};
-use threadbare_trace::{EventKind, Plan, Policy, ThreadId, Until};
+use threadbare_trace::{EventKind, Order, Others, Plan, Policy, ThreadId, Until};
 
 use crate::hash::{Hasher, Random, mix};
 use crate::livelock::Watch;
+use crate::sampling::{Scores, Walk};
 use crate::scheduler::{Operation, Scheduler, finish};
 use crate::wait::Wait;
 use crate::{log, snapshots};
@@ -25,7 +26,9 @@ pub struct Follower {
     step_thread: Option<usize>,
     /// How often each thread did each kind of operation at each address; kept while there are steps or may be.
     done: HashMap<(usize, u8, u64), u32, Hasher>,
-    random: Random,
+    pub random: Random,
+    pub scores: Scores,
+    pub walk: Walk,
     /// The policy has begun to decide.
     free: bool,
     /// Turns taken so far.
@@ -59,14 +62,29 @@ const SPURIOUS: u64 = 4;
 /// waiting for it by looking again and again.
 const SLEEP: u64 = 2000;
 
+/// Below every priority that a thread begins with.
+const LOWEST: u64 = 1 << 32;
+
+/// The priority that `order` gives to a thread; what it does not name is equal.
+fn priority_in(order: &Order, id: &ThreadId) -> u64 {
+    match order.first.iter().position(|thread| thread == id) {
+        _ if order.last.as_ref() == Some(id) => LOWEST,
+        Some(place) => u64::MAX - place as u64,
+        None => 1 << 63,
+    }
+}
+
 impl Follower {
     pub fn new(plan: Plan) -> Follower {
-        let seed = match plan.policy {
-            Policy::Random { seed } | Policy::Priorities { seed, .. } => seed,
-            Policy::RunToBlock => 0,
+        let (seed, walk) = match &plan.policy {
+            Policy::Random { seed } | Policy::Priorities { seed, .. } | Policy::PartialOrder { seed } => {
+                (*seed, Walk::default())
+            }
+            Policy::Weighted(weights) => (weights.seed, Walk::new(weights)),
+            Policy::RunToBlock | Policy::Ordered(_) => (0, Walk::default()),
         };
         let alert_at = if plan.decisions { 0 } else { snapshots::next() };
-        Follower { plan, random: Random(seed), lowest: 1 << 32, alert_at, ..Follower::default() }
+        Follower { plan, random: Random(seed), walk, lowest: LOWEST, alert_at, ..Follower::default() }
     }
 
     /// Goes on with another plan that would have come this far in the same way, all of it by its turns.
@@ -115,6 +133,9 @@ impl Follower {
     pub fn picked(&mut self, current: usize, next: usize) {
         self.streak = if current == next { self.streak + 1 } else { 0 };
         self.decided += 1;
+        if matches!(self.plan.policy, Policy::PartialOrder { .. }) {
+            self.scores.picked(next);
+        }
     }
 
     /// Ends a run that has become too long.
@@ -154,9 +175,13 @@ impl Follower {
             self.priorities.push(0);
         }
         if self.priorities[index] == 0 {
-            let seed = self.random.0;
-            let path = id.path().iter().map(|&part| u64::from(part));
-            self.priorities[index] = mix([seed].into_iter().chain(path)) | 1 << 63;
+            self.priorities[index] = match &self.plan.policy {
+                Policy::Ordered(order) => priority_in(order, id),
+                _ => {
+                    let path = id.path().iter().map(|&part| u64::from(part));
+                    mix([self.random.0].into_iter().chain(path)) | 1 << 63
+                }
+            };
         }
         self.priorities[index]
     }
@@ -258,8 +283,10 @@ impl Scheduler {
             return self.pick_randomly();
         }
         let gives_way = self.current_gives_way();
-        match self.follower.plan.policy {
-            Policy::Priorities { .. } => self.pick_by_priority(gives_way),
+        match &self.follower.plan.policy {
+            Policy::Priorities { .. } | Policy::Ordered(_) => self.pick_by_priority(gives_way),
+            Policy::PartialOrder { .. } => self.pick_by_score(),
+            Policy::Weighted(weights) => self.pick_by_weight(weights.interesting),
             _ if gives_way => self.ready.after(self.current),
             _ if self.ready.contains(self.current) => Some(self.current),
             _ => self.ready.after(usize::MAX),
@@ -307,7 +334,11 @@ impl Scheduler {
     }
 
     fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
-        let Policy::Priorities { changes, .. } = &self.follower.plan.policy else { return None };
+        let (changes, others) = match &self.follower.plan.policy {
+            Policy::Priorities { changes, .. } => (changes.as_slice(), Others::default()),
+            Policy::Ordered(order) => (&[][..], order.others),
+            _ => return None,
+        };
         let mut demote = gives_way;
         while changes.get(self.follower.change).is_some_and(|&at| at <= self.follower.operations) {
             self.follower.change += 1;
@@ -317,7 +348,19 @@ impl Scheduler {
             self.follower.make_lowest(self.current);
             self.follower.streak = 0;
         }
-        self.ready.iter().max_by_key(|&index| self.follower.priority(index, &self.threads[index].id))
+        let mut best: Option<(u64, usize)> = None;
+        for index in self.ready.iter() {
+            let priority = self.follower.priority(index, &self.threads[index].id);
+            let id = |index: usize| &self.threads[index].id;
+            let is_better = best.is_none_or(|(highest, at)| {
+                let equals = || others.compare(id(index), id(at)).is_lt();
+                priority > highest || priority == highest && equals()
+            });
+            if is_better {
+                best = Some((priority, index));
+            }
+        }
+        best.map(|(_, index)| index)
     }
 }
 

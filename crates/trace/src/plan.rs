@@ -1,5 +1,7 @@
 //! How a run is asked for.
 
+use std::cmp::Ordering;
+
 use crate::{EventKind, ThreadId};
 
 /// A schedule for one run: forced turns and steps, then a policy for the rest, and the memory whose accesses
@@ -69,6 +71,20 @@ pub struct Turns {
     pub count: u32,
 }
 
+impl Turns {
+    /// The turns of a schedule that is given as who was picked, decision by decision.
+    pub fn of(picks: impl IntoIterator<Item = u32>) -> Vec<Turns> {
+        let mut turns: Vec<Turns> = Vec::new();
+        for thread in picks {
+            match turns.last_mut() {
+                Some(last) if last.thread == thread => last.count += 1,
+                _ => turns.push(Turns { thread, count: 1 }),
+            }
+        }
+        turns
+    }
+}
+
 /// Run `thread`, and no other, up to a point.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
@@ -96,6 +112,55 @@ pub enum Policy {
     /// Always the highest priority that can run; priorities are drawn from `seed` and the thread's id. Before
     /// the n-th event, for each n in `changes`, the running thread becomes the lowest (PCT).
     Priorities { seed: u64, changes: Vec<u64> },
+    /// Always the first in this order that can run.
+    Ordered(Order),
+    /// Each operation that a thread stands before has a random score, and the highest is done; scores of
+    /// operations that conflict with it are drawn again (partial-order sampling, POS).
+    PartialOrder { seed: u64 },
+    /// Some accesses are done in an order that is evenly random among all orders, as far as it is known how many
+    /// each thread has (selectively uniform random walk, SURW).
+    Weighted(Weights),
+}
+
+/// An order of threads: those named, then all others by a rule that needs no names, then `last`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Order {
+    pub first: Vec<ThreadId>,
+    pub others: Others,
+    pub last: Option<ThreadId>,
+}
+
+/// How threads stand that an order does not name. The two are the reverse of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Others {
+    /// A thread before those it creates, and of those the newest first.
+    #[default]
+    ParentsFirst,
+    /// A thread after those it creates, and of those the oldest first.
+    ChildrenFirst,
+}
+
+impl Others {
+    /// Which of the two threads comes first.
+    pub fn compare(self, one: &ThreadId, other: &ThreadId) -> Ordering {
+        let parts = one.path().iter().zip(other.path());
+        let newest_first = parts.map(|(a, b)| b.cmp(a)).find(|order| order.is_ne());
+        let parents_first = newest_first.unwrap_or_else(|| one.path().len().cmp(&other.path().len()));
+        match self {
+            Others::ParentsFirst => parents_first,
+            Others::ChildrenFirst => parents_first.reverse(),
+        }
+    }
+}
+
+/// What [`Policy::Weighted`] orders evenly.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weights {
+    pub seed: u64,
+    /// The first byte, and how many: accesses to this memory count.
+    pub interesting: [u64; 2],
+    /// How many such accesses each thread has, as far as is known.
+    pub counts: Vec<(ThreadId, u64)>,
 }
 
 /// A piece of memory, in the terms of one build.
@@ -195,6 +260,18 @@ impl FromIterator<Extent> for Tracked {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_no_order_names_stand_by_creation() {
+        let ids = ["0", "0.1", "0.2", "0.2.1", "0.10"];
+        let mut threads = ids.map(|id| id.parse::<ThreadId>().expect("an id"));
+        threads.sort_by(|a, b| Others::ParentsFirst.compare(a, b));
+        assert_eq!(threads.each_ref().map(ThreadId::to_string), ["0", "0.10", "0.2", "0.2.1", "0.1"]);
+        let mut reversed = threads.clone();
+        reversed.sort_by(|a, b| Others::ChildrenFirst.compare(a, b));
+        threads.reverse();
+        assert_eq!(threads, reversed);
+    }
 
     #[test]
     fn extents_that_touch_become_one() {

@@ -12,7 +12,10 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use crate::{EventKind, Extent, MemoryOrder, Outcome, Plan, Policy, Step, ThreadId, Tracked, Turns, Until};
+use crate::{
+    EventKind, Extent, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step, ThreadId, Tracked, Turns,
+    Until, Weights,
+};
 
 /// Changes with every change of layout.
 pub const VERSION: u32 = 3;
@@ -436,6 +439,32 @@ impl Words<'_> {
             .collect::<Result<_, _>>()?;
         ThreadId::from_path(&path).ok_or(Garbled)
     }
+
+    fn policy(&mut self) -> Result<Policy, Garbled> {
+        Ok(match self.next()? {
+            0 => Policy::RunToBlock,
+            1 => Policy::Random { seed: self.next()? },
+            2 => Policy::Priorities {
+                seed: self.next()?,
+                changes: (0..self.count()?).map(|_| self.next()).collect::<Result<_, _>>()?,
+            },
+            3 => {
+                let others = if self.next()? == 0 { Others::ParentsFirst } else { Others::ChildrenFirst };
+                let last = if self.next()? == 0 { None } else { Some(self.thread()?) };
+                let first = (0..self.count()?).map(|_| self.thread()).collect::<Result<_, _>>()?;
+                Policy::Ordered(Order { first, others, last })
+            }
+            4 => Policy::PartialOrder { seed: self.next()? },
+            5 => Policy::Weighted(Weights {
+                seed: self.next()?,
+                interesting: [self.next()?, self.next()?],
+                counts: (0..self.count()?)
+                    .map(|_| Ok((self.thread()?, self.next()?)))
+                    .collect::<Result<_, _>>()?,
+            }),
+            _ => return Err(Garbled),
+        })
+    }
 }
 
 fn push_thread(words: &mut Vec<u64>, thread: &ThreadId) {
@@ -464,14 +493,7 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
         u64::from(plan.spurious),
     ];
     words.extend(plan.race.into_iter().flatten());
-    match &plan.policy {
-        Policy::RunToBlock => words.push(0),
-        Policy::Random { seed } => words.extend([1, *seed]),
-        Policy::Priorities { seed, changes } => {
-            words.extend([2, *seed, changes.len() as u64]);
-            words.extend(changes);
-        }
-    }
+    push_policy(&mut words, &plan.policy);
     words.push(plan.turns.len() as u64);
     words.extend(plan.turns.iter().map(|turns| u64::from(turns.thread) << 32 | u64::from(turns.count)));
     words.push(plan.steps.len() as u64);
@@ -488,21 +510,38 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
     words
 }
 
+fn push_policy(words: &mut Vec<u64>, policy: &Policy) {
+    match policy {
+        Policy::RunToBlock => words.push(0),
+        Policy::Random { seed } => words.extend([1, *seed]),
+        Policy::Priorities { seed, changes } => {
+            words.extend([2, *seed, changes.len() as u64]);
+            words.extend(changes);
+        }
+        Policy::Ordered(Order { first, others, last }) => {
+            words.extend([3, u64::from(*others == Others::ChildrenFirst), u64::from(last.is_some())]);
+            last.iter().for_each(|thread| push_thread(words, thread));
+            words.push(first.len() as u64);
+            first.iter().for_each(|thread| push_thread(words, thread));
+        }
+        Policy::PartialOrder { seed } => words.extend([4, *seed]),
+        Policy::Weighted(Weights { seed, interesting: [start, len], counts }) => {
+            words.extend([5, *seed, *start, *len, counts.len() as u64]);
+            for (thread, count) in counts {
+                push_thread(words, thread);
+                words.push(*count);
+            }
+        }
+    }
+}
+
 /// The plan that was encoded.
 pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
     let mut words = Words(words);
     let (flags, max_events, seed) = (words.next()?, words.next()?, words.next()?);
     let spurious = u32::try_from(words.next()?).map_err(|_| Garbled)?;
     let race = if flags & FLAG_RACE != 0 { Some([words.next()?, words.next()?]) } else { None };
-    let policy = match words.next()? {
-        0 => Policy::RunToBlock,
-        1 => Policy::Random { seed: words.next()? },
-        2 => Policy::Priorities {
-            seed: words.next()?,
-            changes: (0..words.count()?).map(|_| words.next()).collect::<Result<_, _>>()?,
-        },
-        _ => return Err(Garbled),
-    };
+    let policy = words.policy()?;
     let turns = (0..words.count()?)
         .map(|_| words.next().map(|word| Turns { thread: (word >> 32) as u32, count: word as u32 }))
         .collect::<Result<_, _>>()?;
@@ -612,16 +651,26 @@ mod tests {
         (thread(), until).prop_map(|(thread, until)| Step { thread, until })
     }
 
-    fn plan() -> impl Strategy<Value = Plan> {
-        let policy = prop_oneof![
+    fn policy() -> impl Strategy<Value = Policy> {
+        let others = prop_oneof![Just(Others::ParentsFirst), Just(Others::ChildrenFirst)];
+        prop_oneof![
             Just(Policy::RunToBlock),
             any::<u64>().prop_map(|seed| Policy::Random { seed }),
             (any::<u64>(), vec(any::<u64>(), 0..4))
                 .prop_map(|(seed, changes)| Policy::Priorities { seed, changes }),
-        ];
+            (vec(thread(), 0..4), others, proptest::option::of(thread()))
+                .prop_map(|(first, others, last)| Policy::Ordered(Order { first, others, last })),
+            any::<u64>().prop_map(|seed| Policy::PartialOrder { seed }),
+            (any::<u64>(), any::<[u64; 2]>(), vec((thread(), any::<u64>()), 0..4)).prop_map(
+                |(seed, interesting, counts)| Policy::Weighted(Weights { seed, interesting, counts })
+            ),
+        ]
+    }
+
+    fn plan() -> impl Strategy<Value = Plan> {
         let turns = any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread, count });
         let steps = (vec(turns, 0..6), vec(step(), 0..6));
-        (steps, policy, vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
+        (steps, policy(), vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
             |((turns, steps), policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
                 turns,
                 decisions: functions,

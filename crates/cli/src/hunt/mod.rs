@@ -2,6 +2,7 @@
 
 mod plans;
 mod pool;
+mod source;
 mod summary;
 
 use std::collections::HashSet;
@@ -14,15 +15,16 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadbare_executor::{Ended, FailureKey, Limits, RunError, Worker, clip, shrink};
 use threadbare_trace::{FailureKind, Plan};
 
-use crate::arguments::{Budget, HuntOptions, SearchOptions};
+use crate::arguments::{Budget, HuntOptions, ProgramOptions, SearchOptions};
 use crate::exit;
 use crate::finding::Finding;
 use crate::output::{self, say};
 use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
-use plans::Knowledge;
-use pool::{Missed, Outcome, Pool};
+use pool::{Missed, Outcome, Pool, Setting};
+pub use source::Chosen;
+use source::{Label, Source};
 pub use summary::Summary;
 
 /// Of one program, unless the user says otherwise.
@@ -30,15 +32,25 @@ pub const BUDGET: Budget = Budget::runs(2000);
 
 pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let ready = target::prepare(&options.program, &options.search.out)?;
-    let terms = Terms {
-        seed: options.program.seed,
-        max_events: options.program.limits.max_events,
-        spurious: options.program.spurious_wakeups,
-        limits: target::limits(&options.program.limits, cancelled),
-        name: ready.name(),
-        ..Terms::new(&options.search, BUDGET)
-    };
+    let terms = terms(&options.program, &options.search, &ready, cancelled);
     aloud(&ready, &terms, options.search.json, "threadbare replay")
+}
+
+/// What the user asks for.
+pub fn terms(
+    program: &ProgramOptions,
+    search: &SearchOptions,
+    ready: &Ready,
+    cancelled: &Arc<AtomicBool>,
+) -> Terms {
+    Terms {
+        seed: program.seed,
+        max_events: program.limits.max_events,
+        spurious: program.spurious_wakeups,
+        limits: target::limits(&program.limits, cancelled),
+        name: ready.name(),
+        ..Terms::new(search, BUDGET)
+    }
 }
 
 /// Hunts in one program, and prints what is found as it is found, and the figures at the end.
@@ -94,6 +106,8 @@ pub struct Terms {
     pub name: String,
     /// A program with no more threads than this has nothing to schedule, and is not run on and on.
     pub lonely: u32,
+    /// The strategy that schedules come from, if it is not to be the usual mixture.
+    pub strategy: Option<Chosen>,
 }
 
 impl Terms {
@@ -112,6 +126,7 @@ impl Terms {
             out: options.out.clone(),
             name: String::new(),
             lonely: 0,
+            strategy: None,
         }
     }
 }
@@ -126,18 +141,22 @@ pub fn search(
 ) -> Result<Summary, Problem> {
     let start = Instant::now();
     let deadline = terms.budget.time.map(|time| start + time);
+    let source = Source::new(terms);
+    let setting = Setting {
+        target: ready.target.clone(),
+        limits: terms.limits.clone(),
+        deadline,
+        feedback: terms.strategy.is_some(),
+        snapshots: source.repeats_beginnings(),
+    };
     let mut hunt = Hunt {
         terms,
         ready,
         worker,
-        pool: Pool::new(terms.jobs, &ready.target, &terms.limits, deadline),
+        pool: Pool::new(terms.jobs, &setting),
         progress,
         report,
-        knowledge: Knowledge {
-            races: terms.races,
-            spurious: terms.spurious,
-            ..Knowledge::new(terms.seed, terms.max_events)
-        },
+        source,
         known: HashSet::new(),
         summary: Summary::new(start),
     };
@@ -152,7 +171,7 @@ struct Hunt<'a> {
     pool: Pool,
     progress: &'a ProgressBar,
     report: &'a dyn Fn(Finding) -> Result<(), Problem>,
-    knowledge: Knowledge,
+    source: Source,
     /// Failures already reported.
     known: HashSet<FailureKey>,
     summary: Summary,
@@ -178,23 +197,29 @@ impl Hunt<'_> {
     fn rounds(&mut self, start: Instant) -> Result<(), Problem> {
         while let Some(count) = self.next_round(start) {
             let first = self.summary.runs;
-            let knowledge = self.knowledge.clone();
+            let round = self.source.plans(first, count);
+            if round.is_empty() {
+                self.summary.exhausted = self.source.dropped() == 0;
+                break;
+            }
             let mut short = false;
-            let round = (first..first + count).map(|number| (number, plans::plan(number, &knowledge)));
-            for outcome in self.pool.run(round) {
+            let jobs = (first..).zip(round.iter().map(|planned| planned.plan.clone()));
+            for outcome in self.pool.run(jobs) {
                 match outcome {
                     Ok(outcome) => {
                         short |= outcome.ended == Ended::EventBound;
-                        self.take(outcome)?;
+                        let label = round[(outcome.number - first) as usize].label;
+                        self.take(outcome, label)?;
                     }
                     Err(Missed::Late | Missed::Run(RunError::Cancelled)) => {}
                     Err(Missed::Run(error)) => return Err(error.into()),
                     Err(Missed::Start(error)) => return Err(error.into()),
                 }
             }
-            if short && !self.knowledge.allow_more() {
+            if short && !self.source.allow_more(&round, self.terms.max_events) {
                 self.summary.bound_reached = true;
             }
+            self.summary.dropped = self.source.dropped();
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }
@@ -216,14 +241,12 @@ impl Hunt<'_> {
         let hopeless = done >= HOPELESS && self.summary.nothing_ended();
         let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
         let over = left == 0 || late || satisfied || lonely || hopeless || cancelled;
-        (!over).then(|| plans::round(done).min(left))
+        (!over).then(|| self.source.round(done).min(left))
     }
 
-    fn take(&mut self, outcome: Outcome) -> Result<(), Problem> {
-        let method = plans::method(outcome.number);
-        self.summary.count(&outcome, method);
-        self.knowledge.longest = self.knowledge.longest.max(outcome.events);
-        self.knowledge.tracked.extend(outcome.learnt);
+    fn take(&mut self, outcome: Outcome, label: Label) -> Result<(), Problem> {
+        self.summary.count(&outcome, label.method);
+        self.source.take(&outcome);
         if let Ended::Unsupported { message, thread, pc } = &outcome.ended {
             let place = self.worker.program().location(*pc);
             return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
@@ -232,22 +255,27 @@ impl Hunt<'_> {
             self.summary.stuck_at = Some(place);
         }
         for (key, failing) in outcome.failures {
-            self.take_failure(&key, &failing, outcome.number)?;
+            self.take_failure(&key, &failing, outcome.number, label)?;
         }
         Ok(())
     }
 
-    fn take_failure(&mut self, key: &FailureKey, failing: &Plan, number: u64) -> Result<(), Problem> {
+    fn take_failure(
+        &mut self,
+        key: &FailureKey,
+        failing: &Plan,
+        number: u64,
+        label: Label,
+    ) -> Result<(), Problem> {
         let satisfied = self.terms.first && self.summary.findings > 0;
         if satisfied || !self.known.insert(key.clone()) {
             return Ok(());
         }
-        let method = plans::method(number);
-        match self.look_closer(failing, key, number, method) {
+        match self.look_closer(failing, key, number, label) {
             // A race that the run had only on its way somewhere else is no loss.
             Ok(finding) if key.kind == FailureKind::DataRace && !finding.confirmed => Ok(()),
             Ok(finding) => {
-                self.summary.found(method);
+                self.summary.found(label.method);
                 (self.report)(finding)
             }
             Err(RunError::Cancelled) => Ok(()),
@@ -261,7 +289,7 @@ impl Hunt<'_> {
         failing: &Plan,
         key: &FailureKey,
         number: u64,
-        method: &'static str,
+        label: Label,
     ) -> Result<Finding, RunError> {
         let failing = self.shorten(failing, key)?;
         let (plan, _) = shrink(&mut self.worker, &failing, key)?;
@@ -269,7 +297,8 @@ impl Hunt<'_> {
         let confirmed = run.failure().as_ref() == Some(key);
         let trace = run.trace();
         let clip = clip(self.worker.program(), &plan, &trace, &self.ready.origin);
-        let mut finding = Finding::new(trace, number + 1, method, confirmed);
+        let mut finding = Finding::new(trace, number + 1, label.method, confirmed);
+        finding.tuple = label.tuple;
         if !confirmed {
             return Ok(finding);
         }
@@ -300,7 +329,10 @@ pub fn print(finding: &Finding, json: bool, replay: &str) -> Result<(), Problem>
         return output::print_json(finding);
     }
     say!("{}", screen::view(&finding.trace))?;
-    say!("found in run {} ({})", finding.run, finding.method)?;
+    match finding.tuple {
+        Some(tuple) => say!("found in run {} ({} at {tuple})", finding.run, finding.method)?,
+        None => say!("found in run {} ({})", finding.run, finding.method)?,
+    }
     if !finding.confirmed {
         say!("it did not happen again when the same schedule was forced, so there is no clip\n")?;
     }

@@ -4,7 +4,7 @@
 //! (PCT) in turn; every now and then one of them learns again, because a schedule may reach memory that none
 //! before it did.
 
-use threadbare_trace::{Plan, Policy, Tracked};
+use threadbare_trace::{Plan, Policy, Random, Tracked};
 
 /// Runs that learn, at the start.
 const FIRST_LEARNING: u64 = 6;
@@ -67,7 +67,7 @@ pub fn round(number: u64) -> u64 {
 }
 
 pub fn plan(number: u64, knowledge: &Knowledge) -> Plan {
-    let mut random = Sequence(knowledge.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_add(1));
+    let mut random = Random(knowledge.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_add(1));
     let seed = random.next();
     let policy = match (number, method(number)) {
         (0, _) => Policy::RunToBlock,
@@ -89,18 +89,6 @@ pub fn plan(number: u64, knowledge: &Knowledge) -> Plan {
         max_events: knowledge.bound,
         seed: knowledge.seed,
         ..Plan::default()
-    }
-}
-
-/// SplitMix64.
-struct Sequence(u64);
-
-impl Sequence {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }
 

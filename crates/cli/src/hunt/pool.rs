@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use threadbare_executor::{Ended, FailureKey, Limits, RunError, StartError, Target, Worker};
+use threadbare_executor::{Ended, FailureKey, Keep, Limits, RunError, StartError, Target, Worker};
+use threadbare_rank::Feedback;
 use threadbare_trace::{Extent, Plan};
 
 /// A run to make, by its number.
@@ -24,6 +25,8 @@ pub struct Outcome {
     pub learnt: Vec<Extent>,
     /// What failed, each with a plan that forces the same schedule: the run itself, and data races that it had.
     pub failures: Vec<(FailureKey, Plan)>,
+    /// What a strategy is told, if there is one.
+    pub feedback: Option<Feedback>,
 }
 
 /// Why a worker has nothing to tell of a run.
@@ -41,16 +44,29 @@ pub struct Pool {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// What all runs are made with.
+#[derive(Clone)]
+pub struct Setting {
+    pub target: Target,
+    pub limits: Limits,
+    /// When the time for all of them is up.
+    pub deadline: Option<Instant>,
+    /// A strategy wants to know what came of them.
+    pub feedback: bool,
+    /// Their plans share beginnings.
+    pub snapshots: bool,
+}
+
 impl Pool {
-    pub fn new(count: u32, target: &Target, limits: &Limits, deadline: Option<Instant>) -> Pool {
+    pub fn new(count: u32, setting: &Setting) -> Pool {
         let (jobs, queue) = channel::<Job>();
         let (results, outcomes) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let threads = (0..count)
             .map(|_| {
                 let (queue, results) = (Arc::clone(&queue), results.clone());
-                let (target, limits) = (target.clone(), limits.clone());
-                thread::spawn(move || work(&queue, &results, &target, &limits, deadline))
+                let setting = setting.clone();
+                thread::spawn(move || work(&queue, &results, &setting))
             })
             .collect();
         Pool { jobs: Some(jobs), outcomes, threads }
@@ -81,25 +97,15 @@ impl Drop for Pool {
 }
 
 /// One thread's life: starts its worker with the first job, and makes runs until the pool closes.
-fn work(
-    queue: &Mutex<Receiver<Job>>,
-    results: &Sender<Result<Outcome, Missed>>,
-    target: &Target,
-    limits: &Limits,
-    deadline: Option<Instant>,
-) {
+fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Result<Outcome, Missed>>, setting: &Setting) {
     let mut worker = None;
     // Races that this thread has told of.
     let mut seen = HashSet::new();
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        let late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let outcome = if late {
-            Err(Missed::Late)
-        } else {
-            make(&mut worker, target, limits, deadline, &mut seen, job)
-        };
+        let late = setting.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let outcome = if late { Err(Missed::Late) } else { make(&mut worker, setting, &mut seen, job) };
         if results.send(outcome).is_err() {
             return;
         }
@@ -108,23 +114,24 @@ fn work(
 
 fn make(
     worker: &mut Option<Worker>,
-    target: &Target,
-    limits: &Limits,
-    deadline: Option<Instant>,
+    setting: &Setting,
     seen: &mut HashSet<FailureKey>,
     job: Job,
 ) -> Result<Outcome, Missed> {
     let worker = match worker {
         Some(worker) => worker,
-        None => worker.insert(Worker::start(target, limits).map_err(Missed::Start)?),
+        None => worker.insert(start(setting).map_err(Missed::Start)?),
     };
     // The last runs of a hunt have no more time than the hunt.
-    let left = deadline.map_or(limits.time, |deadline| deadline.saturating_duration_since(Instant::now()));
-    worker.set_time_limit(limits.time.min(left));
+    let limit = setting.limits.time;
+    let left = setting.deadline.map_or(limit, |deadline| deadline.saturating_duration_since(Instant::now()));
+    worker.set_time_limit(limit.min(left));
     let run = worker.run(&job.plan).map_err(Missed::Run)?;
-    let mut failures = run.races(&job.plan);
+    // Steps say it all, from the beginning.
+    let plan = Plan { turns: Vec::new(), decisions: false, ..job.plan };
+    let mut failures = run.races(&plan);
     failures.retain(|(key, _)| seen.insert(key.clone()));
-    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..job.plan.clone() })));
+    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..plan })));
     let outcome = Outcome {
         number: job.number,
         ended: run.ended().clone(),
@@ -132,7 +139,16 @@ fn make(
         threads: run.threads(),
         learnt: run.learnt(),
         failures,
+        feedback: setting.feedback.then(|| Feedback::of(&run)),
     };
     worker.rest();
     Ok(outcome)
+}
+
+fn start(setting: &Setting) -> Result<Worker, StartError> {
+    let mut worker = Worker::start(&setting.target, &setting.limits)?;
+    if setting.snapshots {
+        worker.keep_snapshots(Keep::default());
+    }
+    Ok(worker)
 }

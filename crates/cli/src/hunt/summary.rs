@@ -23,7 +23,11 @@ pub struct Summary {
     #[serde(skip)]
     pub threads: u32,
     methods: BTreeMap<&'static str, Method>,
-    exhausted: bool,
+    /// Every schedule was tried that would have been.
+    pub exhausted: bool,
+    /// Schedules that a strategy gave up for want of memory.
+    #[serde(skip_serializing_if = "is_none")]
+    pub dropped: u64,
     #[serde(rename = "stopped")]
     stopped: Stopped,
     /// Runs were stopped though they had all the events that the user allows.
@@ -40,6 +44,10 @@ pub struct Summary {
 struct Method {
     runs: u64,
     findings: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Runs that did not come to their own end.
@@ -61,6 +69,7 @@ impl Summary {
             threads: 0,
             methods: BTreeMap::new(),
             exhausted: false,
+            dropped: 0,
             stopped: Stopped::default(),
             bound_reached: false,
             stuck_at: None,
@@ -103,6 +112,15 @@ impl Summary {
             count => format!("{count} findings"),
         };
         say!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds)?;
+        if self.exhausted {
+            say!("every schedule of this search was tried")?;
+        }
+        if self.dropped > 0 {
+            say!(
+                "{} schedules were given up for want of memory; raise it with --search-memory",
+                self.dropped
+            )?;
+        }
         let stopped = |count: u64, limit: &str, flag: &str| match count {
             0 => Ok(()),
             1 => say!("1 run was stopped at {limit}; raise it with {flag}"),

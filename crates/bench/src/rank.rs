@@ -1,0 +1,115 @@
+//! How many schedules the strategies need, and what these cost.
+
+mod cost;
+mod seeds;
+mod table;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Subcommand;
+use threadbare_executor::{Ended, Keep, Limits, Target, Worker};
+use threadbare_rank::{Feedback, Next, Settings, Strategy, Tuple, by_name};
+use threadbare_trace::Plan;
+
+use crate::build::{self, INSTRUMENTED};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+#[derive(Subcommand)]
+pub enum Part {
+    /// The paper's Table 1: schedules to the first bug, and the tuple
+    Table {
+        /// Schedules for each subject, at most
+        #[arg(long, default_value_t = 5000)]
+        budget: u64,
+    },
+    /// Reorder, TwoStage and Wronglock: mean schedules to the bug, for each strategy
+    Seeds {
+        /// Schedules for each search, at most
+        #[arg(long, default_value_t = 2000)]
+        budget: u64,
+        /// Searches with seeds of their own, for each strategy
+        #[arg(long, default_value_t = 20)]
+        seeds: u64,
+    },
+    /// Schedules per second and memory, against threads and events
+    Cost,
+}
+
+pub fn run(part: &Part) -> Result<bool> {
+    match part {
+        Part::Table { budget } => table::run(*budget),
+        Part::Seeds { budget, seeds } => seeds::run(*budget, *seeds),
+        Part::Cost => cost::run(),
+    }
+}
+
+/// Compiles a subject as `hunt` does, into `directory`.
+fn compile(subject: &str, directory: &Path, flags: &[&str]) -> Result<PathBuf> {
+    let program = directory.join(subject);
+    let source = build::root().join("subjects/c").join(subject).with_extension("c");
+    build::compile(&source, &program, &[INSTRUMENTED, &["-O0"], flags].concat())?;
+    Ok(program)
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0) * 4096
+}
+
+fn worker(program: &Path, arguments: &str) -> Result<Worker> {
+    let target = Target {
+        program: program.to_owned(),
+        arguments: arguments.split_whitespace().map(Into::into).collect(),
+        ..Target::default()
+    };
+    let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
+    Ok(Worker::start(&target, &limits)?)
+}
+
+fn strategy(name: &str, seed: u64) -> Result<Box<dyn Strategy>> {
+    let settings = Settings::new(Plan { seed, ..Plan::default() });
+    by_name(name, settings).ok_or_else(|| format!("no strategy is called {name}").into())
+}
+
+/// How a search went.
+struct Search {
+    runs: u64,
+    /// Where the first failure was in the ranking, if there was one and there is a ranking.
+    found: Option<Option<Tuple>>,
+    /// The most threads that a run had, and events.
+    threads: usize,
+    events: u64,
+    dropped: u64,
+}
+
+/// Runs what `strategy` asks for, one at a time, to the first failure.
+fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Result<Search> {
+    let mut search = Search { runs: 0, found: None, threads: 0, events: 0, dropped: 0 };
+    if !strategy.draws() {
+        worker.keep_snapshots(Keep::default());
+    }
+    while search.runs < budget && search.found.is_none() {
+        let Next::Run(schedule) = strategy.next() else { break };
+        let feedback = Feedback::of(&worker.run(&schedule.plan)?);
+        search.runs += 1;
+        search.threads = search.threads.max(feedback.threads.len());
+        search.events = search.events.max(feedback.events);
+        match &feedback.ended {
+            Ended::Failed { .. } => search.found = Some(schedule.tuple),
+            Ended::Diverged { .. } | Ended::Unsupported { .. } => {
+                return Err(
+                    format!("run {} of {}: {:?}", search.runs, strategy.name(), feedback.ended).into()
+                );
+            }
+            _ => {}
+        }
+        strategy.take(&feedback);
+    }
+    search.dropped = strategy.dropped();
+    Ok(search)
+}

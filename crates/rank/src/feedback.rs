@@ -1,0 +1,87 @@
+//! What a strategy is told of a run.
+
+use threadbare_executor::{Ended, Run};
+use threadbare_trace::wire::Record;
+use threadbare_trace::{EventKind, Extent, ThreadId};
+
+/// What came of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// Every decision, in order, if the plan asked for them.
+    pub decisions: Vec<Decision>,
+    /// The threads' names, by index.
+    pub threads: Vec<ThreadId>,
+    pub events: u64,
+    /// Shared memory that the run found out about.
+    pub learnt: Vec<Extent>,
+    pub ended: Ended,
+}
+
+/// Somebody had to be picked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The same number is the same state of the program.
+    pub state: u64,
+    pub picked: u32,
+    /// Who could have been, in order, with who was.
+    pub alternatives: Vec<u32>,
+    /// What the one who was picked then did, if it came to do anything.
+    pub operation: Option<Operation>,
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    pub kind: EventKind,
+    pub object: u64,
+    pub size: u64,
+    pub place: Place,
+}
+
+/// Where: an address of code, and the calls that led there. Means something within one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub pc: u64,
+    pub stack: u32,
+}
+
+impl Feedback {
+    pub fn of(run: &Run<'_>) -> Feedback {
+        Feedback {
+            decisions: decisions(run),
+            threads: run.thread_ids(),
+            events: run.events(),
+            learnt: run.learnt(),
+            ended: run.ended().clone(),
+        }
+    }
+
+    /// Who was picked, decision by decision.
+    pub fn picks(&self) -> impl Iterator<Item = u32> {
+        self.decisions.iter().map(|decision| decision.picked)
+    }
+}
+
+fn decisions(run: &Run<'_>) -> Vec<Decision> {
+    let prologue = run.bytes().len() as u64 / size_of::<Record>() as u64 - run.events();
+    let records = run.records();
+    let done: Vec<usize> = run.decisions().map(|decision| (decision.records - prologue) as usize).collect();
+    let decision = |(i, decision): (usize, threadbare_trace::wire::Decision<'_>)| {
+        let until = done.get(i + 1).copied().unwrap_or(records.len());
+        let caused = records.get(done[i]..until).unwrap_or_default();
+        let own = caused.iter().filter(|record| u32::from(record.thread) == decision.picked);
+        Decision {
+            state: decision.state,
+            picked: decision.picked,
+            alternatives: decision.alternatives().collect(),
+            operation: own.into_iter().find_map(operation),
+        }
+    };
+    run.decisions().enumerate().map(decision).collect()
+}
+
+fn operation(record: &Record) -> Option<Operation> {
+    let kind = record.event_kind().filter(|kind| !kind.is_silent())?;
+    let place = Place { pc: record.pc(), stack: record.stack };
+    Some(Operation { kind, object: record.object, size: record.size(), place })
+}

@@ -1,0 +1,210 @@
+//! The ranking (section 3.1): tuples (c, v, t, l), and the order in which they are searched.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// A part of the space of schedules: at most `c` preemptions, at accesses to at most `v` variables, priority orders
+/// for `t` threads, and preemptions in the first `l` passes of a place only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tuple {
+    pub c: u32,
+    pub v: Variables,
+    pub t: u32,
+    pub l: u32,
+}
+
+/// How many variables are preempted at, besides synchronisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Variables {
+    Some(u32),
+    /// The paper's v_tot.
+    All,
+}
+
+impl Tuple {
+    const fn new(c: u32, v: Variables, t: u32, l: u32) -> Tuple {
+        Tuple { c, v, t, l }
+    }
+}
+
+impl fmt::Display for Tuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.v {
+            Variables::Some(v) => write!(f, "({},{v},{},{})", self.c, self.t, self.l),
+            Variables::All => write!(f, "({},all,{},{})", self.c, self.t, self.l),
+        }
+    }
+}
+
+/// The text was not a tuple such as `(1,all,2,1)`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidTuple(pub String);
+
+impl fmt::Display for InvalidTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a tuple such as (1,all,2,1): preemptions, variables, threads, repeats", self.0)
+    }
+}
+
+impl std::error::Error for InvalidTuple {}
+
+impl FromStr for Tuple {
+    type Err = InvalidTuple;
+
+    fn from_str(text: &str) -> Result<Tuple, InvalidTuple> {
+        let invalid = || InvalidTuple(text.to_owned());
+        let inner = text.trim().trim_start_matches('(').trim_end_matches(')');
+        let parts: Vec<&str> = inner.split(',').map(str::trim).collect();
+        let [c, v, t, l] = parts.as_slice() else { return Err(invalid()) };
+        let number = |text: &str| text.parse::<u32>().map_err(|_| invalid());
+        let v = if *v == "all" { Variables::All } else { Variables::Some(number(v)?) };
+        let (c, t, l) = (number(c)?, number(t)?, number(l)?);
+        if t < 2 || l < 1 { Err(invalid()) } else { Ok(Tuple { c, v, t, l }) }
+    }
+}
+
+/// What a schedule takes, and so which tuples have it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Demand {
+    pub preemptions: u32,
+    /// The variables whose accesses it preempts at, in order.
+    pub variables: Vec<u64>,
+    pub threads: u32,
+    pub repeats: u32,
+}
+
+impl Tuple {
+    fn admits(&self, demand: &Counts) -> bool {
+        let enough = match self.v {
+            Variables::Some(v) => demand.variables <= v,
+            Variables::All => true,
+        };
+        enough && self.c >= demand.preemptions && self.t >= demand.threads && self.l >= demand.repeats
+    }
+}
+
+/// A demand in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Counts {
+    preemptions: u32,
+    variables: u32,
+    threads: u32,
+    repeats: u32,
+}
+
+/// The order of tuples: the user's, or the paper's and what follows from it.
+pub struct Ranking {
+    tuples: Vec<Tuple>,
+    /// Blocks of the paper's order that are in `tuples`; `None` for an order that has an end.
+    blocks: Option<u32>,
+    known: HashMap<Counts, Option<usize>>,
+}
+
+impl Ranking {
+    pub fn new(given: Option<Vec<Tuple>>) -> Ranking {
+        let blocks = if given.is_some() { None } else { Some(0) };
+        Ranking { tuples: given.unwrap_or_default(), blocks, known: HashMap::new() }
+    }
+
+    pub fn tuple(&self, place: usize) -> Tuple {
+        self.tuples[place]
+    }
+
+    /// The place of the first tuple that has schedules with this demand; `None` when none has.
+    pub fn place(&mut self, demand: &Demand) -> Option<usize> {
+        let counts = Counts {
+            preemptions: demand.preemptions,
+            variables: demand.variables.len() as u32,
+            threads: demand.threads,
+            repeats: demand.repeats,
+        };
+        if let Some(&place) = self.known.get(&counts) {
+            return place;
+        }
+        let mut from = 0;
+        let place = loop {
+            if let Some(at) = self.tuples[from..].iter().position(|tuple| tuple.admits(&counts)) {
+                break Some(from + at);
+            }
+            from = self.tuples.len();
+            let Some(blocks) = &mut self.blocks else { break None };
+            *blocks += 1;
+            self.tuples.extend(block(*blocks));
+        };
+        self.known.insert(counts, place);
+        place
+    }
+}
+
+/// The `number`-th block (from 1): its round with each loop taken once, then the round before the last with loops
+/// taken twice, the one before the last of that four times, and so on.
+fn block(number: u32) -> impl Iterator<Item = Tuple> {
+    let rounds = (1..=number).rev().step_by(2).zip(0..31);
+    rounds.flat_map(|(number, doubled)| round(number, 1 << doubled))
+}
+
+/// The tuples that come with bound `c`. The paper lists the first two rounds and the beginning of the third: first
+/// the new bound with two threads and at most one variable, then smaller bounds with one thread more than before, and
+/// last the new bound with everything.
+fn round(c: u32, l: u32) -> Vec<Tuple> {
+    use Variables::{All, Some};
+    if c == 1 {
+        return vec![Tuple::new(0, Some(0), 2, l), Tuple::new(1, Some(0), 2, l), Tuple::new(1, All, 2, l)];
+    }
+    let t = c + 1;
+    let mut tuples =
+        vec![Tuple::new(c, Some(0), 2, l), Tuple::new(c, Some(1), 2, l), Tuple::new(0, Some(0), t, l)];
+    tuples.extend((1..c).map(|smaller| Tuple::new(smaller, All, t, l)));
+    tuples.push(Tuple::new(c, All, 2, l));
+    tuples.extend((3..=t).flat_map(|t| [Tuple::new(c, Some(1), t, l), Tuple::new(c, All, t, l)]));
+    tuples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_begins_as_the_paper_lists_it() {
+        let paper = "(0,0,2,1) (1,0,2,1) (1,all,2,1) (2,0,2,1) (2,1,2,1) (0,0,3,1) (1,all,3,1) (2,all,2,1) \
+                     (2,1,3,1) (2,all,3,1) (3,0,2,1)";
+        let tuples = (1..).flat_map(block).take(11).map(|tuple| tuple.to_string());
+        assert_eq!(tuples.collect::<Vec<_>>().join(" "), paper);
+    }
+
+    #[test]
+    fn a_demand_stands_where_the_first_tuple_has_it() {
+        let mut ranking = Ranking::new(None);
+        let mut first = |preemptions, variables: &[u64], threads, repeats| {
+            let demand = Demand { preemptions, variables: variables.to_vec(), threads, repeats };
+            let place = ranking.place(&demand).expect("the paper's order has no end");
+            ranking.tuple(place).to_string()
+        };
+        assert_eq!(first(0, &[], 2, 1), "(0,0,2,1)");
+        assert_eq!(first(1, &[7], 2, 1), "(1,all,2,1)");
+        assert_eq!(first(2, &[7], 2, 1), "(2,1,2,1)");
+        assert_eq!(first(2, &[7, 8], 2, 1), "(2,all,2,1)");
+        assert_eq!(first(1, &[], 3, 1), "(1,all,3,1)");
+        assert_eq!(first(1, &[7], 2, 2), "(1,all,2,2)");
+        assert_eq!(first(0, &[], 2, 1000), "(0,0,2,1024)");
+    }
+
+    #[test]
+    fn a_users_order_ends() {
+        let mut ranking = Ranking::new(Some(vec!["(0,0,3,1)".parse().expect("a tuple")]));
+        let demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
+        assert_eq!(ranking.place(&demand), Some(0));
+        assert_eq!(ranking.place(&Demand { preemptions: 1, ..demand }), None);
+    }
+
+    #[test]
+    fn tuples_are_read_as_they_are_written() {
+        for text in ["(1,all,2,1)", "(2,1,3,4)"] {
+            assert_eq!(text.parse::<Tuple>().expect("a tuple").to_string(), text);
+        }
+        for text in ["", "(1,2,3)", "(1,x,2,1)", "(1,0,1,1)", "(1,0,2,0)"] {
+            assert!(text.parse::<Tuple>().is_err(), "{text:?} was accepted");
+        }
+    }
+}
