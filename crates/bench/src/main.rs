@@ -8,6 +8,7 @@ mod clips;
 mod determinism;
 mod engine;
 mod memory;
+mod pecan;
 mod predict;
 mod rank;
 mod real;
@@ -62,6 +63,11 @@ enum Command {
         #[arg(long, default_value_t = 10_000_000)]
         most: usize,
     },
+    /// `predict` with default settings on the subjects of the PECAN paper, buggy and fixed, next to its Table 1
+    Pecan {
+        /// These subjects instead
+        names: Vec<String>,
+    },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
         /// Replays of each clip
@@ -94,6 +100,7 @@ fn main() -> ExitCode {
         Command::States { states } => states::run(states),
         Command::Subjects { rust, names } => subjects::run(&names, rust),
         Command::Predict { most } => predict::run(most),
+        Command::Pecan { names } => pecan::run(&names),
         Command::Clips { times } => clips::run(times),
         Command::Rank { part } => rank::run(&part),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),

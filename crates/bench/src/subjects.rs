@@ -19,6 +19,29 @@ const REPLAYS: u64 = 5;
 pub struct Subject {
     pub name: String,
     pub expected: Vec<Expected>,
+    #[serde(default)]
+    pub published: Published,
+}
+
+/// What papers say of it.
+#[derive(Default, Deserialize)]
+pub struct Published {
+    #[serde(default)]
+    pub pecan: Vec<Pecan>,
+}
+
+/// A row of Table 1 of the PECAN paper.
+#[derive(Deserialize)]
+pub struct Pecan {
+    pub events: u64,
+    pub races: u64,
+    #[serde(default)]
+    pub atomicity: u64,
+    #[serde(default)]
+    pub atomic_set: u64,
+    pub real: u64,
+    pub exceptions: u64,
+    pub false_alarms: u64,
 }
 
 #[derive(Deserialize)]

@@ -13,14 +13,23 @@ use crate::history::History;
 pub struct Closure {
     dependence: Dependence,
     locks: Vec<LockUse>,
+    /// For each thread, where it begins sections of these locks.
+    begins: Vec<Vec<Begin>>,
 }
 
 #[derive(Debug, Default)]
 struct LockUse {
     /// For each thread that takes the lock, its sections in order.
     threads: Vec<(u32, Vec<Section>)>,
-    /// For each of these threads, the acquisitions that exclude all others, as (place among its events, event).
-    exclusive: Vec<Vec<(u32, u32)>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Begin {
+    /// Place of the acquisition among its thread's events.
+    local: u32,
+    /// Which lock, and which of its threads this is.
+    lock: u32,
+    thread: u32,
 }
 
 #[derive(Debug)]
@@ -29,6 +38,8 @@ struct Section {
     local: u32,
     acquire: u32,
     shared: bool,
+    /// The thread's last acquisition that excludes all others, up to this one.
+    exclusive: Option<u32>,
     /// How many events of the thread there are up to and with the release.
     through: Option<u32>,
 }
@@ -42,23 +53,25 @@ impl Closure {
                 Some(at) => at,
                 None => {
                     lock.threads.push((section.thread, Vec::new()));
-                    lock.exclusive.push(Vec::new());
                     lock.threads.len() - 1
                 }
             };
-            let local = history.local(section.acquire);
-            lock.threads[at].1.push(Section {
-                local,
+            let sections = &mut lock.threads[at].1;
+            let exclusive = match section.held.shared {
+                true => sections.last().and_then(|before| before.exclusive),
+                false => Some(section.acquire),
+            };
+            sections.push(Section {
+                local: history.local(section.acquire),
                 acquire: section.acquire,
                 shared: section.held.shared,
+                exclusive,
                 through: section.release.map(|release| history.local(release) + 1),
             });
-            if !section.held.shared {
-                lock.exclusive[at].push((local, section.acquire));
-            }
         }
-        let locks = by_lock.into_values().filter(|lock| lock.threads.len() > 1).collect();
-        Closure { dependence: Dependence::of(history), locks }
+        let locks: Vec<LockUse> = by_lock.into_values().filter(|lock| lock.threads.len() > 1).collect();
+        let begins = begins(&locks, history.threads());
+        Closure { dependence: Dependence::of(history), locks, begins }
     }
 
     /// The smallest closed prefix after which each of `events` is next in its thread; `None` when there is none.
@@ -71,8 +84,29 @@ impl Closure {
 
     pub fn nothing(&self) -> Growing<'_> {
         let cursors = self.locks.iter().map(|lock| vec![0; lock.threads.len()]).collect();
-        Growing { closure: self, prefix: vec![0; self.dependence.threads()], cursors }
+        let threads = self.dependence.threads();
+        Growing {
+            closure: self,
+            prefix: vec![0; threads],
+            cursors,
+            begun: vec![0; threads],
+            entered: Vec::new(),
+            is_entered: vec![false; self.locks.len()],
+        }
     }
+}
+
+fn begins(locks: &[LockUse], threads: usize) -> Vec<Vec<Begin>> {
+    let mut begins: Vec<Vec<Begin>> = vec![Vec::new(); threads];
+    for (lock, uses) in locks.iter().enumerate() {
+        for (at, (thread, sections)) in uses.threads.iter().enumerate() {
+            let begin =
+                |section: &Section| Begin { local: section.local, lock: lock as u32, thread: at as u32 };
+            begins[*thread as usize].extend(sections.iter().map(begin));
+        }
+    }
+    begins.iter_mut().for_each(|begins| begins.sort_unstable());
+    begins
 }
 
 /// A prefix that only grows.
@@ -81,6 +115,12 @@ pub struct Growing<'c> {
     prefix: Prefix,
     /// For each lock and thread: sections that are known to have begun.
     cursors: Vec<Vec<usize>>,
+    /// For each thread: how many of its sections of any lock are known to have begun.
+    begun: Vec<usize>,
+    /// Locks of which a section has begun since they were looked at.
+    entered: Vec<u32>,
+    /// By lock: it is among these.
+    is_entered: Vec<bool>,
 }
 
 impl Growing<'_> {
@@ -106,44 +146,52 @@ impl Growing<'_> {
     /// Ends critical sections that have to be over, until none is left. `false` when one never ends.
     pub fn close(&mut self) -> bool {
         loop {
-            let mut grew = false;
-            for lock in 0..self.closure.locks.len() {
-                match self.end_sections(lock) {
-                    Some(more) => grew |= more,
-                    None => return false,
+            self.enter();
+            if self.entered.is_empty() {
+                return true;
+            }
+            while let Some(lock) = self.entered.pop() {
+                self.is_entered[lock as usize] = false;
+                if self.end_sections(lock as usize).is_none() {
+                    return false;
                 }
             }
-            if !grew {
-                return true;
+        }
+    }
+
+    /// Notes which sections the prefix has come to contain; for locks without any, nothing changes.
+    fn enter(&mut self) {
+        for ((begins, begun), &count) in self.closure.begins.iter().zip(&mut self.begun).zip(&self.prefix) {
+            while let Some(begin) = begins.get(*begun).filter(|begin| begin.local < count) {
+                *begun += 1;
+                self.cursors[begin.lock as usize][begin.thread as usize] += 1;
+                if !std::mem::replace(&mut self.is_entered[begin.lock as usize], true) {
+                    self.entered.push(begin.lock);
+                }
             }
         }
     }
 
     /// Of each thread's last section of the lock, all but the latest have to be over; readers may stay together.
-    /// `None` when a section that has to end never does, otherwise whether the prefix grew.
-    fn end_sections(&mut self, lock: usize) -> Option<bool> {
+    /// `None` when a section that has to end never does.
+    fn end_sections(&mut self, lock: usize) -> Option<()> {
         let uses = &self.closure.locks[lock];
-        let (mut latest, mut latest_exclusive) = (None, None);
+        let cursors = &self.cursors[lock];
+        let begun = uses.threads.iter().zip(cursors).filter_map(|((_, sections), cursor)| {
+            let last = cursor.checked_sub(1)?;
+            Some(&sections[last])
+        });
+        let latest = begun.clone().map(|section| section.acquire).max();
+        let latest_exclusive = begun.filter_map(|section| section.exclusive).max();
         for (at, (thread, sections)) in uses.threads.iter().enumerate() {
-            let count = self.prefix[*thread as usize];
-            let cursor = &mut self.cursors[lock][at];
-            *cursor += sections[*cursor..].partition_point(|section| section.local < count);
-            let Some(last) = cursor.checked_sub(1) else { continue };
-            latest = latest.max(Some(sections[last].acquire));
-            let begun = uses.exclusive[at].partition_point(|&(local, _)| local < count);
-            latest_exclusive =
-                latest_exclusive.max(begun.checked_sub(1).map(|last| uses.exclusive[at][last].1));
-        }
-        let mut grew = false;
-        for (at, (thread, sections)) in uses.threads.iter().enumerate() {
-            let Some(last) = self.cursors[lock][at].checked_sub(1) else { continue };
+            let Some(last) = cursors[at].checked_sub(1) else { continue };
             let section = &sections[last];
             let later = if section.shared { latest_exclusive } else { latest };
             if later > Some(section.acquire) {
-                grew |= self.closure.dependence.include(&mut self.prefix, *thread, section.through?);
+                self.closure.dependence.include(&mut self.prefix, *thread, section.through?);
             }
         }
-        Some(grew)
+        Some(())
     }
 }
 

@@ -124,6 +124,11 @@ impl<'t> History<'t> {
         writes(self.event(event))
     }
 
+    /// The region of the first tier that the event is in.
+    pub fn region(&self, event: u32) -> Region {
+        self.regions[event as usize]
+    }
+
     /// What makes `a` and a later event `b` of the same thread one unit of work, if anything does.
     pub fn unit(&self, a: u32, b: u32) -> Option<Tier> {
         let region = self.regions[a as usize];

@@ -14,7 +14,8 @@
 //! | [`schedule`] | schedule generation | 6.1 |
 //! | [`prediction`] | all of it | 2 |
 //!
-//! and what goes beyond the paper: [`dependence`] and [`closure`] find what is certain without a second run,
+//! and what goes beyond the paper: [`exposed`] leaves out what locks make impossible,
+//! [`dependence`] and [`closure`] find what is certain without a second run,
 //! [`deadlock`] finds lock cycles, [`witness`] checks every schedule before it is used.
 //!
 //! Nothing here runs a program: [`plan`] says how to ask for a schedule, and [`confirm`] what to look for in
@@ -26,6 +27,7 @@ pub mod confirm;
 pub mod deadlock;
 pub mod dependence;
 pub mod error;
+pub mod exposed;
 pub mod gap;
 mod hash;
 pub mod history;

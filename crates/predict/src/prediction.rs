@@ -11,7 +11,7 @@ use crate::pattern::{Kind, Pattern};
 use crate::region::Tier;
 use crate::schedule::{Generator, Schedule, Target};
 use crate::search::{self, Candidate, Found};
-use crate::witness::{self, Verdict};
+use crate::witness::{Checker, Verdict};
 
 /// An anomaly that another schedule of the same run would have had.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ pub struct Predictor<'h, 't> {
     history: &'h History<'t>,
     closure: Closure,
     generator: Generator<'h, 't>,
+    checker: Checker<'h, 't>,
 }
 
 /// Places in a gap between two accesses at which a sound schedule is tried.
@@ -58,7 +59,12 @@ const MOST_PAUSES: usize = 8;
 
 impl<'h, 't> Predictor<'h, 't> {
     pub fn new(history: &'h History<'t>) -> Predictor<'h, 't> {
-        Predictor { history, closure: Closure::of(history), generator: Generator::new(history) }
+        Predictor {
+            history,
+            closure: Closure::of(history),
+            generator: Generator::new(history),
+            checker: Checker::new(history),
+        }
     }
 
     pub fn predict(&self, patterns: &[Pattern]) -> Predictions {
@@ -124,7 +130,7 @@ impl<'h, 't> Predictor<'h, 't> {
     }
 
     fn checked(&self, schedule: Schedule, target: &Target) -> Option<(Schedule, Verdict)> {
-        let verdict = witness::check(self.history, &schedule, target);
+        let verdict = self.checker.check(&schedule, target);
         debug_assert!(verdict.is_ok(), "generated a schedule that is {verdict:?}");
         Some((schedule, verdict.ok()?))
     }

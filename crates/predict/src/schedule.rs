@@ -14,6 +14,7 @@
 
 use threadbare_trace::EventKind;
 
+use crate::communication::Edge;
 use crate::dependence::Prefix;
 use crate::hash::FastMap;
 use crate::history::History;
@@ -56,21 +57,30 @@ impl Target {
 #[derive(Debug)]
 pub struct Generator<'h, 't> {
     history: &'h History<'t>,
-    /// Acquisitions and releases that count, by event: the critical section.
-    sections: FastMap<u32, u32>,
+    /// By event, for acquisitions and releases that count: the critical section.
+    sections: Vec<u32>,
 }
+
+/// No critical section.
+const NONE: u32 = u32::MAX;
 
 /// Orders in which threads are brought to stand before their events are tried for up to this many threads.
 const MOST_PERMUTED: usize = 4;
 
 impl<'h, 't> Generator<'h, 't> {
     pub fn new(history: &'h History<'t>) -> Generator<'h, 't> {
-        let mut sections = FastMap::default();
+        let mut sections = vec![NONE; history.trace().events.len()];
         for (index, section) in history.locksets().sections().iter().enumerate() {
-            sections.insert(section.acquire, index as u32);
-            sections.extend(section.release.map(|release| (release, index as u32)));
+            for event in std::iter::once(section.acquire).chain(section.release) {
+                sections[event as usize] = index as u32;
+            }
         }
         Generator { history, sections }
+    }
+
+    /// The critical section that the event begins or ends.
+    fn section(&self, event: u32) -> Option<u32> {
+        Some(self.sections[event as usize]).filter(|&section| section != NONE)
     }
 
     /// A schedule by the paper's algorithm.
@@ -100,7 +110,7 @@ impl<'h, 't> Generator<'h, 't> {
 
     /// The lock that the event takes, if it does.
     fn taken(&self, event: u32) -> Option<Held> {
-        let section = self.history.locksets().sections()[*self.sections.get(&event)? as usize];
+        let section = self.history.locksets().sections()[self.section(event)? as usize];
         (section.acquire == event).then_some(section.held)
     }
 
@@ -203,11 +213,15 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
             *stop = (*stop).min(self.generator.outermost(event));
         }
         let horizon = target.events().max().unwrap_or(0);
+        let mut edges = history.edges();
         for event in 0..horizon {
             let (thread, local) = (history.thread(event) as usize, history.local(event));
-            if local == self.done[thread] && local < stops[thread] && self.is_enabled(event) {
+            let incoming = edges.iter().take_while(|edge| edge.to == event).count();
+            let may = local == self.done[thread] && local < stops[thread];
+            if may && self.is_enabled(event, &edges[..incoming]) {
                 self.add(event);
             }
+            edges = &edges[incoming..];
         }
     }
 
@@ -297,17 +311,17 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
         holders.iter().copied().find(|&section| !(sections[section as usize].held.shared && wanted.shared))
     }
 
-    fn is_enabled(&self, event: u32) -> bool {
+    fn is_enabled(&self, event: u32, incoming: &[Edge]) -> bool {
         let history = self.history();
         let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
-        history.incoming(event).all(|edge| is_done(edge.from)) && self.in_the_way(event).is_none()
+        incoming.iter().all(|edge| edge.observed || is_done(edge.from)) && self.in_the_way(event).is_none()
     }
 
     fn add(&mut self, event: u32) {
         let history = self.history();
         self.done[history.thread(event) as usize] += 1;
         self.schedule.push(event);
-        if let Some(&index) = self.generator.sections.get(&event) {
+        if let Some(index) = self.generator.section(event) {
             let section = history.locksets().sections()[index as usize];
             let holders = self.holders.entry(section.held.lock).or_default();
             if section.acquire == event {

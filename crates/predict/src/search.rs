@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::exposed::exposed;
 use crate::gap::{Gap, Gaps};
 use crate::history::{History, Line};
 use crate::lockset::Lockset;
@@ -61,6 +62,7 @@ impl Found {
 /// Searches for all patterns.
 pub fn search(history: &History<'_>, patterns: &[Pattern]) -> Found {
     let accesses = Accesses::of(history);
+    let accesses = accesses.restricted(history, &exposed(history, &accesses, patterns));
     let mut gaps = Gaps::default();
     let mut shapes: Vec<(Shape, Units)> = Vec::new();
     for side in patterns.iter().flat_map(|pattern| &pattern.sides) {

@@ -35,12 +35,23 @@ impl Accesses {
                 threads[event.thread as usize].push(index as u32);
             }
         }
+        Accesses::new(history, threads)
+    }
+
+    fn new(history: &History<'_>, threads: Vec<Vec<u32>>) -> Accesses {
         let next = threads.iter().map(|accesses| next_to_same(history, accesses)).collect();
         Accesses { threads, next }
     }
 
-    pub fn count(&self) -> usize {
-        self.threads.iter().map(Vec::len).sum()
+    /// Only those to variables that `wanted` names.
+    pub fn restricted(&self, history: &History<'_>, wanted: &[bool]) -> Accesses {
+        let is_wanted = |&event: &u32| wanted[history.variable(event) as usize];
+        let restricted = |accesses: &Vec<u32>| accesses.iter().copied().filter(is_wanted).collect();
+        Accesses::new(history, self.threads.iter().map(restricted).collect())
+    }
+
+    pub fn of_thread(&self, thread: u32) -> &[u32] {
+        &self.threads[thread as usize]
     }
 }
 
@@ -129,7 +140,7 @@ pub struct Guarded {
 
 /// How far a unit is followed for its next variable, within its region and outside any.
 const WINDOW: usize = 32;
-const FUNCTION_WINDOW: usize = 8;
+pub const FUNCTION_WINDOW: usize = 8;
 
 impl Units {
     pub fn of(history: &History<'_>, accesses: &Accesses, shape: &Shape, gaps: &mut Gaps) -> Units {

@@ -50,14 +50,49 @@ pub enum Impossible {
     NotThere(u32),
 }
 
-/// Checks a schedule for `target`.
-pub fn check(history: &History<'_>, schedule: &[u32], target: &Target) -> Result<Verdict, Impossible> {
-    let positions = Positions::of(history, schedule)?;
-    check_order(history, &positions)?;
-    check_locks(history, schedule)?;
-    check_target(history, schedule, target, &positions)?;
-    let kept = keeps_reads(history, schedule, target) && keeps_observed(history, &positions);
-    Ok(if kept { Verdict::Witnessed } else { Verdict::Possible })
+/// Checks schedules of one trace.
+#[derive(Debug)]
+pub struct Checker<'h, 't> {
+    history: &'h History<'t>,
+    /// By event: which write it saw in the trace.
+    observed: Vec<u32>,
+}
+
+impl<'h, 't> Checker<'h, 't> {
+    pub fn new(history: &'h History<'t>) -> Checker<'h, 't> {
+        let events = history.trace().events.len() as u32;
+        let mut observed = vec![NONE; events as usize];
+        for_each_read(history, 0..events, |read, write| observed[read as usize] = write);
+        Checker { history, observed }
+    }
+
+    /// Checks a schedule for `target`.
+    pub fn check(&self, schedule: &[u32], target: &Target) -> Result<Verdict, Impossible> {
+        let history = self.history;
+        let positions = Positions::of(history, schedule)?;
+        check_order(history, &positions)?;
+        check_locks(history, schedule)?;
+        check_target(history, schedule, target, &positions)?;
+        let kept = self.keeps_reads(schedule, target) && keeps_observed(history, &positions);
+        Ok(if kept { Verdict::Witnessed } else { Verdict::Possible })
+    }
+
+    /// Every read sees what it saw. If the last thing that a thread does is a read of the anomaly, what it sees
+    /// changes nothing any more.
+    fn keeps_reads(&self, schedule: &[u32], target: &Target) -> bool {
+        let thread = |event: u32| self.history.thread(event) as usize;
+        let mut last_of_thread = vec![NONE; self.history.threads()];
+        for &event in schedule {
+            last_of_thread[thread(event)] = event;
+        }
+        let no_longer_matters =
+            |event: u32| target.sequence.contains(&event) && last_of_thread[thread(event)] == event;
+        let mut kept = true;
+        for_each_read(self.history, schedule.iter().copied(), |read, write| {
+            kept &= self.observed[read as usize] == write || no_longer_matters(read);
+        });
+        kept
+    }
 }
 
 /// Where each event is in the schedule.
@@ -171,45 +206,24 @@ fn check_target(
     Ok(())
 }
 
-/// Every read sees what it saw. If the last thing that a thread does is a read of the anomaly, what it sees changes
-/// nothing any more.
-fn keeps_reads(history: &History<'_>, schedule: &[u32], target: &Target) -> bool {
-    let mut last_of_thread = vec![NONE; history.threads()];
-    for &event in schedule {
-        last_of_thread[history.thread(event) as usize] = event;
-    }
-    let no_longer_matters = |event: u32| {
-        target.sequence.contains(&event) && last_of_thread[history.thread(event) as usize] == event
-    };
-    let as_observed = writers(history, 0..end(schedule));
-    let as_scheduled = writers(history, schedule.iter().copied());
-    let sees_the_same = |&event: &u32| as_scheduled[event as usize] == as_observed[event as usize];
-    schedule.iter().all(|event| sees_the_same(event) || no_longer_matters(*event))
-}
-
-/// For each event that reads, the one that wrote its variable last. (For variables of several parts this asks for more
-/// than is needed.)
-fn writers(history: &History<'_>, events: impl Iterator<Item = u32>) -> Vec<u32> {
+/// Calls `see` with each event that reads and the one that wrote its variable last. (For variables of several parts this
+/// asks for more than is needed.)
+fn for_each_read(history: &History<'_>, events: impl Iterator<Item = u32>, mut see: impl FnMut(u32, u32)) {
     use EventKind::{AtomicLoad, AtomicRmw, Read};
     let mut last = vec![NONE; history.variables().count()];
-    let mut seen = Vec::new();
     for index in events {
-        if seen.len() <= index as usize {
-            seen.resize(index as usize + 1, NONE);
-        }
         let event = history.event(index);
         if !event.kind.is_access() {
             continue;
         }
         let variable = history.variables().variable(event);
         if matches!(event.kind, Read | AtomicLoad | AtomicRmw) || history.variables().is_mixed(variable) {
-            seen[index as usize] = last[variable as usize];
+            see(index, last[variable as usize]);
         }
         if history.writes(index) {
             last[variable as usize] = index;
         }
     }
-    seen
 }
 
 /// Objects with a state of their own go through the same states.

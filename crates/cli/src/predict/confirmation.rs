@@ -74,41 +74,35 @@ impl Confirmation<'_, '_> {
     }
 
     /// Runs a schedule, strictly; the trace and the steps of the run, if what it is for happened.
+    ///
+    /// A thread that sees what the anomaly made of a variable may go another way than recorded, and then never comes to
+    /// where its step stops. Such a schedule is run once more without being strict: what counts is that the anomaly is
+    /// seen.
     fn run(&mut self, target: &Target, schedule: &Schedule) -> Result<Option<Seen>, RunError> {
         let sighting = Sighting::of(self.history, target);
-        let steps = steps(self.history, schedule);
-        let last = steps.len() as u32 - 1;
         let strict = Plan {
-            steps,
+            steps: steps(self.history, schedule),
             strict: true,
             learn: true,
             policy: Policy::RunToBlock,
             max_events: self.plan.max_events.min(self.enough_events()),
             ..self.plan.clone()
         };
+        let (diverged, seen) = self.follow(&strict)?;
+        let seen = if diverged { self.follow(&Plan { strict: false, ..strict })?.1 } else { seen };
+        Ok(seen.filter(|seen| sighting.is_in(&seen.trace)))
+    }
+
+    /// Runs a plan. Says whether it could not be followed, and gives what was seen, unless that says nothing of the
+    /// program: threads that the steps hold back may be waited for in vain.
+    fn follow(&mut self, plan: &Plan) -> Result<(bool, Option<Seen>), RunError> {
         self.runs += 1;
-        let run = self.worker.run(&strict)?;
-        let diverged = match run.ended() {
-            Ended::Diverged { step, .. } => Some(*step),
-            _ => None,
-        };
+        let run = self.worker.run(plan)?;
         self.learnt.extend(run.learnt());
-        // Threads that the steps hold back are waited for in vain: that says nothing of the program.
+        let diverged = matches!(run.ended(), Ended::Diverged { .. });
         let stuck = matches!(run.ended(), Ended::Failed { kind: FailureKind::Livelock, .. });
-        let seen = Seen { trace: Box::new(run.trace()), steps: run.steps() };
-        match diverged {
-            None if stuck => Ok(None),
-            None => Ok(sighting.is_in(&seen.trace).then_some(seen)),
-            // A thread that did its part of the anomaly went another way than recorded after it, so that the last
-            // step never came to its stop. Without being strict, the run goes on from there.
-            Some(step) if step == last && sighting.is_in(&seen.trace) => {
-                self.runs += 1;
-                let run = self.worker.run(&Plan { strict: false, ..strict })?;
-                let seen = Seen { trace: Box::new(run.trace()), steps: run.steps() };
-                Ok(sighting.is_in(&seen.trace).then_some(seen))
-            }
-            Some(_) => Ok(None),
-        }
+        let seen = (!stuck).then(|| Seen { trace: Box::new(run.trace()), steps: run.steps() });
+        Ok((diverged, seen))
     }
 
     /// A run of the same program has about as many events as the recorded one. One that has far more waits in a loop

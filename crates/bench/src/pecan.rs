@@ -1,0 +1,126 @@
+//! Table 1 of the PECAN paper, on the subjects that we have: what `predict` makes of each, next to what the paper says.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Deserialize;
+
+use crate::build;
+use crate::subjects::{self, Expected, Pecan};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// A line of `predict --json`.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line {
+    Finding { kind: String, failure: String },
+    Summary(Summary),
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    events: u64,
+    confirmed: u64,
+    failed: u64,
+    #[serde(rename = "false")]
+    not_so: u64,
+    kinds: BTreeMap<String, Counts>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    predicted: u64,
+}
+
+impl Summary {
+    fn predicted(&self, kind: &str) -> u64 {
+        self.kinds.get(kind).map_or(0, |counts| counts.predicted)
+    }
+
+    fn row(&self) -> String {
+        row([
+            self.events,
+            self.predicted("data-race"),
+            self.predicted("atomicity-violation"),
+            self.predicted("atomic-set-violation"),
+            self.confirmed,
+            self.failed,
+            self.not_so,
+        ])
+    }
+}
+
+fn paper(row_of_paper: &Pecan) -> String {
+    let Pecan { events, races, atomicity, atomic_set, real, exceptions, false_alarms } = *row_of_paper;
+    row([events, races, atomicity, atomic_set, real, exceptions, false_alarms])
+}
+
+fn row(figures: [u64; 7]) -> String {
+    figures.map(|figure| format!("{figure:>6}")).join("")
+}
+
+/// The bug is what a confirmed anomaly did to the program, or is that anomaly.
+fn shows(line: &Line, expected: &Expected) -> bool {
+    let Line::Finding { kind, failure } = line else { return false };
+    match &expected.message {
+        Some(message) => failure.contains(message),
+        None => *kind == expected.kind || !failure.is_empty(),
+    }
+}
+
+fn predict(tool: &Path, source: &Path, fixed: bool, out: &Path) -> Result<Vec<Line>> {
+    let mut command = Command::new(tool);
+    command.arg("predict").arg(source).arg("--json").arg("--out").arg(out);
+    if fixed {
+        command.arg("--cc-arg=-DFIXED");
+    }
+    let output = command.output()?;
+    let lines = String::from_utf8(output.stdout)?;
+    let lines: Vec<Line> = lines.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?;
+    match lines.last() {
+        Some(Line::Summary(_)) => Ok(lines),
+        _ => Err(String::from_utf8_lossy(&output.stderr).into_owned().into()),
+    }
+}
+
+/// Predicts on the subjects of the paper, or on the subjects called `names`. Good if every known bug is found, and none
+/// in the fixed versions.
+pub fn run(names: &[String]) -> Result<bool> {
+    let tool = build::tool()?;
+    let out = tempfile::tempdir()?;
+    let heads =
+        ["events", "race", "AV", "ASV", "real", "fail", "false"].map(|head| format!("{head:>6}")).join("");
+    println!("{:<18} {:<8}{heads}   known bug", "subject", "");
+    let mut good = true;
+    for (source, subject) in subjects::all()? {
+        let wanted = if names.is_empty() {
+            !subject.published.pecan.is_empty()
+        } else {
+            names.contains(&subject.name)
+        };
+        if !wanted {
+            continue;
+        }
+        let mut name = subject.name.as_str();
+        for fixed in [false, true] {
+            let lines = predict(&tool, &source, fixed, out.path())?;
+            let found = subject.expected.iter().any(|bug| lines.iter().any(|line| shows(line, bug)));
+            good &= found != fixed;
+            let summary = lines.iter().find_map(|line| match line {
+                Line::Summary(summary) => Some(summary.row()),
+                Line::Finding { .. } => None,
+            });
+            let version = if fixed { "fixed" } else { "ours" };
+            let verdict = if found { "found" } else { "not found" };
+            println!("{name:<18} {version:<8}{}   {verdict}", summary.unwrap_or_default());
+            name = "";
+        }
+        for row_of_paper in &subject.published.pecan {
+            println!("{:<18} {:<8}{}", "", "paper", paper(row_of_paper));
+        }
+    }
+    Ok(good)
+}

@@ -1,0 +1,113 @@
+//! Which variables can be part of an anomaly at all. Not in the paper, and computed before its search: most variables
+//! of most programs are always accessed under one lock, by units of work that hold it all the way, and such variables
+//! need no search.
+//!
+//! A unit of work is *sealed* if each of its variables has a lock that is held at every access to it, in every thread,
+//! and that the unit holds from its first access to its last: nobody can access these variables meanwhile. An anomaly
+//! takes a unit that is not sealed. So a variable is *exposed* if it has no such lock, or if it is in a unit that is not
+//! sealed. This is decided for whole regions rather than for each unit, and may expose more than it has to.
+
+use crate::history::History;
+use crate::lockset::Lockset;
+use crate::pattern::Pattern;
+use crate::region::{Region, Tier};
+use crate::units::{Accesses, FUNCTION_WINDOW};
+use crate::variable::Variable;
+
+/// By variable: it may be part of an anomaly of one of `patterns`.
+pub fn exposed(history: &History<'_>, accesses: &Accesses, patterns: &[Pattern]) -> Vec<bool> {
+    if !patterns.iter().all(interrupts) {
+        return vec![true; history.variables().count()];
+    }
+    let guards = guards(history, accesses);
+    let mut exposed: Vec<bool> = guards.iter().map(|locks| locks.is_empty()).collect();
+    for thread in 0..history.threads() as u32 {
+        let accesses = accesses.of_thread(thread);
+        expose_regions(history, &guards, accesses, &mut exposed);
+        expose_passes(history, accesses, &mut exposed);
+    }
+    exposed
+}
+
+/// The pattern cannot be made of sealed units: some unit is interrupted by an access to one of its own variables. All
+/// sides have the same variables, and units of no more than two accesses, as the argument above assumes.
+fn interrupts(pattern: &Pattern) -> bool {
+    let simple =
+        pattern.sides.iter().all(|side| side.variables.len() == pattern.variables && side.shape.len() <= 2);
+    let is_interrupted = |side: usize| {
+        let first = pattern.order.iter().position(|&of| of == side);
+        let last = pattern.order.iter().rposition(|&of| of == side);
+        first.zip(last).is_some_and(|(first, last)| last - first > 1)
+    };
+    simple && (pattern.is_adjacent() || (0..pattern.sides.len()).any(is_interrupted))
+}
+
+/// By variable: the locks that exclude all others and are held at every access.
+fn guards(history: &History<'_>, accesses: &Accesses) -> Vec<Vec<u32>> {
+    let locksets = history.locksets();
+    let mut guards: Vec<Vec<u32>> = vec![Vec::new(); history.variables().count()];
+    // What was held at the last access: nearly always the same as at the next.
+    let mut last: Vec<Option<Lockset>> = vec![None; guards.len()];
+    for thread in 0..history.threads() as u32 {
+        for &event in accesses.of_thread(thread) {
+            let (variable, held) = (history.variable(event) as usize, history.lockset(event));
+            let exclusive = || locksets.held(held).iter().filter(|held| !held.shared).map(|held| held.lock);
+            match last[variable] {
+                Some(last) if last == held => {}
+                Some(_) => guards[variable].retain(|&lock| exclusive().any(|held| held == lock)),
+                None => guards[variable].extend(exclusive()),
+            }
+            last[variable] = Some(held);
+        }
+    }
+    guards
+}
+
+/// Exposes the variables of regions in which some variable's lock is not held all the way.
+fn expose_regions(history: &History<'_>, guards: &[Vec<u32>], accesses: &[u32], exposed: &mut [bool]) {
+    let mut kept: Vec<u32> = Vec::new();
+    for accesses in accesses.chunk_by(|a, b| history.region(*a) == history.region(*b)) {
+        if history.region(accesses[0]) == Region::default() {
+            continue;
+        }
+        kept_all_the_way(history, accesses, &mut kept);
+        let is_sealed = |event: &u32| {
+            let guards = &guards[history.variable(*event) as usize];
+            guards.iter().any(|lock| kept.contains(lock))
+        };
+        if !accesses.iter().all(is_sealed) {
+            accesses.iter().for_each(|&event| exposed[history.variable(event) as usize] = true);
+        }
+    }
+}
+
+/// The locks that are held from the first of these accesses to the last, and not given back in between.
+fn kept_all_the_way(history: &History<'_>, accesses: &[u32], kept: &mut Vec<u32>) {
+    let (first, last) = (accesses[0], accesses[accesses.len() - 1]);
+    let thread = history.thread(first);
+    kept.clear();
+    kept.extend(history.locksets().held(history.lockset(first)).iter().map(|held| held.lock));
+    let events = history.events_of(thread);
+    // A lock that is taken on the way was not held at the first access.
+    for &local in history.lock_events(thread, history.local(first), history.local(last)) {
+        let given_back = history.event(events[local as usize]).object;
+        kept.retain(|&lock| lock != given_back);
+    }
+}
+
+/// Exposes the variables of units that are one only by their function: they give locks back on their way, or have none.
+fn expose_passes(history: &History<'_>, accesses: &[u32], exposed: &mut [bool]) {
+    let mut expose = |a: u32, b: u32| {
+        let variables: [Variable; 2] = [history.variable(a), history.variable(b)];
+        let known = variables.iter().all(|&variable| exposed[variable as usize]);
+        if !known && history.unit(a, b) == Some(Tier::Function) {
+            variables.iter().for_each(|&variable| exposed[variable as usize] = true);
+        }
+    };
+    let mut last_to_same: Vec<Option<u32>> = vec![None; history.variables().count()];
+    for (place, &event) in accesses.iter().enumerate() {
+        let window = place.saturating_sub(FUNCTION_WINDOW)..place;
+        let same = last_to_same[history.variable(event) as usize].replace(event);
+        accesses[window].iter().copied().chain(same).for_each(|earlier| expose(earlier, event));
+    }
+}
