@@ -24,6 +24,12 @@ pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
+/// The same, in a directory that is made if there is none.
+pub fn write_into(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    write(path, content)
+}
+
 fn fill(file: &mut File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut buffered = BufWriter::new(file);
     content(&mut buffered)?;

@@ -1,7 +1,6 @@
 //! Something that was seen to go wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -98,10 +97,9 @@ impl Finding {
     }
 }
 
-/// Writes a clip, and the directory for it if there is none.
+/// Writes a clip.
 pub fn write_clip(clip: &Clip, path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    file::write(path, |out| write!(out, "{clip}"))
+    file::write_into(path, |out| write!(out, "{clip}"))
 }
 
 /// As an array, with a word where all variables are meant.

@@ -68,7 +68,7 @@ impl Given {
     pub fn save(&self, named: &ClipInput) -> io::Result<()> {
         match self.path {
             Some(_) => Ok(()),
-            None => file::write(Path::new(&named.path), |out| out.write_all(&self.bytes)),
+            None => file::write_into(Path::new(&named.path), |out| out.write_all(&self.bytes)),
         }
     }
 }
