@@ -198,6 +198,10 @@ impl Follower {
 impl Scheduler {
     /// The thread that the plan's next turn or step names.
     pub fn pick_forced(&mut self) -> Option<usize> {
+        // Once the policy decides, there are no turns or steps left.
+        if self.follower.free {
+            return None;
+        }
         self.pick_by_turn().or_else(|| self.pick_by_step())
     }
 
@@ -265,7 +269,8 @@ impl Scheduler {
 
     /// A thread that may be able to run, by the policy; `None` when there is none.
     pub fn pick_by_policy(&mut self) -> Option<usize> {
-        if !std::mem::replace(&mut self.follower.free, true) {
+        if !self.follower.free {
+            self.follower.free = true;
             self.find_ready();
         }
         if self.ready.is_empty() {

@@ -174,10 +174,10 @@ pub fn point(operation: Operation) -> bool {
     log::close_write();
     learn::moves_on();
     cancellation::act_asynchronously();
-    if !matches!(operation.wait, Wait::Signal(_)) {
+    let me = sched.current;
+    if sched.signals_for(me) != 0 && !matches!(operation.wait, Wait::Signal(_)) {
         signals::deliver();
     }
-    let me = sched.current;
     announce(me, &operation);
     if sched.running {
         sched.follower.look(me, &operation, sched.threads[me].last_value);

@@ -187,17 +187,9 @@ fn answer(signal: Option<c_int>, info: *mut libc::siginfo_t) -> c_int {
 }
 
 /// Comes before every operation: calls handlers of signals that were sent to the running thread.
-#[inline]
 pub fn deliver() {
     let sched = scheduler::get();
     let pending = sched.signals_for(sched.current);
-    if pending != 0 {
-        deliver_some(pending);
-    }
-}
-
-fn deliver_some(pending: u64) {
-    let sched = scheduler::get();
     let due = pending & !blocked();
     sched.take_signals(due);
     for signal in (1..=64).filter(|&signal| due & bit(signal) != 0) {

@@ -50,23 +50,18 @@ pub fn start() {
 }
 
 /// Thread `me` does an operation: what it reads there is part of its history.
+#[inline(always)]
 pub fn operates(me: usize, operation: &Operation) {
-    let Some(state) = STATE.get().as_mut().filter(|_| operation.kind.is_access()) else { return };
-    state.under_way.push((operation.object, operation.size));
-    if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
-        // SAFETY: the program reads the same bytes next.
-        let seen = unsafe { contents(operation.object, operation.size) };
-        state.remember(me, [seen]);
+    if let Some(state) = STATE.get() {
+        state.operates(me, operation);
     }
 }
 
 /// An event of thread `me` is being recorded.
+#[inline(always)]
 pub fn event(me: usize, entry: &Entry) {
-    let Some(state) = STATE.get().as_mut() else { return };
-    let how = entry.kind as u64 | (entry.outcome as u64) << 8;
-    state.remember(me, [how, entry.pc, entry.object, entry.size, entry.value]);
-    if entry.kind == EventKind::Io {
-        state.leaves(me);
+    if let Some(state) = STATE.get() {
+        state.event(me, entry);
     }
 }
 
@@ -113,6 +108,28 @@ pub fn forget_accesses() {
 }
 
 impl State {
+    #[cold]
+    fn operates(&mut self, me: usize, operation: &Operation) {
+        if !operation.kind.is_access() {
+            return;
+        }
+        self.under_way.push((operation.object, operation.size));
+        if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
+            // SAFETY: the program reads the same bytes next.
+            let seen = unsafe { contents(operation.object, operation.size) };
+            self.remember(me, [seen]);
+        }
+    }
+
+    #[cold]
+    fn event(&mut self, me: usize, entry: &Entry) {
+        let how = entry.kind as u64 | (entry.outcome as u64) << 8;
+        self.remember(me, [how, entry.pc, entry.object, entry.size, entry.value]);
+        if entry.kind == EventKind::Io {
+            self.leaves(me);
+        }
+    }
+
     fn history(&mut self, index: usize) -> &mut u64 {
         while self.histories.len() <= index {
             let id = &scheduler::get().threads[self.histories.len()].id;
