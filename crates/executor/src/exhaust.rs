@@ -29,12 +29,6 @@ struct Branch {
     thread: u32,
 }
 
-impl Branch {
-    fn turns(&self) -> Vec<Turns> {
-        Turns::of(self.picked[..self.len].iter().copied().chain([self.thread]))
-    }
-}
-
 /// Runs `plan` and all that could have been instead, at most `most` runs, and shows each to `visit`.
 ///
 /// The plan's own turns, steps and policy say how the first run goes, and the policy what comes after a branch.
@@ -64,7 +58,7 @@ pub fn exhaust(
         let Some(branch) = branches.pop() else {
             return Ok(Exhausted { runs, states: seen.len() as u64, complete: true });
         };
-        plan.turns = branch.turns();
+        plan.turns = Turns::of(branch.picked[..branch.len].iter().copied().chain([branch.thread]));
         plan.steps.clear();
         known = branch.len + 1;
     }

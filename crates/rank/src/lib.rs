@@ -3,7 +3,7 @@
 //! A [`Strategy`] is asked for one schedule after the other and told what came of each. [`Rank`] is the method of
 //! this crate: schedules are ranked by how many preemptions, variables, threads and loop repeats they take, and
 //! tried in that order (RankChecker). The others are what it is measured by, and there for those who know them:
-//! [`Dfs`], [`RandomWalk`], [`Pct`], [`Pos`], [`PreemptionBound`], [`DelayBound`] and [`Surw`].
+//! [`dfs()`], [`RandomWalk`], [`Pct`], [`Pos`], [`preemption_bound()`], [`delay_bound()`] and [`Surw`].
 //!
 //! A strategy never runs anything itself: any number of workers may make the runs it asks for.
 
@@ -26,12 +26,12 @@ mod tuple;
 use threadbare_trace::Plan;
 
 pub use covering::{Sequence, covering_array};
-pub use delay_bound::DelayBound;
-pub use dfs::Dfs;
+pub use delay_bound::delay_bound;
+pub use dfs::dfs;
 pub use feedback::{Decision, Feedback, Operation};
 pub use pct::Pct;
 pub use pos::Pos;
-pub use preemption_bound::PreemptionBound;
+pub use preemption_bound::preemption_bound;
 pub use random::RandomWalk;
 pub use rank::Rank;
 pub use surw::Surw;
@@ -120,12 +120,12 @@ pub const NAMES: [&str; 8] =
 pub fn by_name(name: &str, settings: Settings) -> Option<Box<dyn Strategy>> {
     Some(match name {
         "rank" => Box::new(Rank::new(settings)),
-        "dfs" => Box::new(Dfs::new(settings)),
+        "dfs" => Box::new(dfs(settings)),
         "random" => Box::new(RandomWalk::new(settings)),
         "pct" => Box::new(Pct::new(settings)),
         "pos" => Box::new(Pos::new(settings)),
-        "preemption-bound" => Box::new(PreemptionBound::new(settings)),
-        "delay-bound" => Box::new(DelayBound::new(settings)),
+        "preemption-bound" => Box::new(preemption_bound(settings)),
+        "delay-bound" => Box::new(delay_bound(settings)),
         "surw" => Box::new(Surw::new(settings)),
         _ => return None,
     })

@@ -13,7 +13,7 @@ use threadbare_trace::{Plan, Policy, Turns};
 
 use crate::backlog::Backlog;
 use crate::ground::Ground;
-use crate::{Decision, Feedback, Next, Settings};
+use crate::{Decision, Feedback, Next, Settings, Strategy};
 
 /// What it costs to pick `alternative` at a decision, after `before` was picked at the one before it.
 pub type Cost = fn(decision: &Decision, before: Option<u32>, alternative: u32) -> u32;
@@ -29,6 +29,7 @@ struct Branch {
 
 #[derive(Debug)]
 pub struct Tree {
+    name: &'static str,
     ground: Ground,
     cost: Cost,
     bound: u32,
@@ -52,9 +53,10 @@ struct Asked {
 }
 
 impl Tree {
-    /// All schedules that cost at most `bound`.
-    pub fn new(settings: Settings, bound: u32, cost: Cost) -> Tree {
+    /// All schedules that cost at most `bound`, as the strategy called `name` counts.
+    pub fn new(name: &'static str, settings: Settings, bound: u32, cost: Cost) -> Tree {
         Tree {
+            name,
             ground: Ground::new(Plan { decisions: true, ..settings.plan }),
             cost,
             bound,
@@ -71,35 +73,6 @@ impl Tree {
     /// What comes after a state does not depend on how the program got there: goes on from each only once.
     pub fn without_repeats(self) -> Tree {
         Tree { seen: Some(HashSet::new()), ..self }
-    }
-
-    pub fn next(&mut self) -> Next {
-        let branch = if std::mem::take(&mut self.at_root) {
-            None
-        } else if let Some((_, branch)) = self.branches.pop() {
-            Some(branch)
-        } else if self.asked.iter().any(|asked| asked.beginning == self.beginnings) {
-            return Next::Wait;
-        } else {
-            return Next::Exhausted;
-        };
-        let turns = branch.as_ref().map_or_else(Vec::new, |branch| {
-            Turns::of(branch.picks[..branch.len].iter().copied().chain([branch.thread]))
-        });
-        let plan = self.ground.sample(self.number);
-        self.number += 1;
-        self.asked.push_back(Asked { branch, beginning: self.beginnings });
-        Next::Run(Plan { turns, policy: Policy::RunToBlock, ..plan }.into())
-    }
-
-    pub fn take(&mut self, feedback: &Feedback) {
-        let Some(asked) = self.asked.pop_front() else { return };
-        if self.ground.take(feedback) {
-            self.begin_again();
-        }
-        if asked.beginning == self.beginnings {
-            self.branch_off(asked.branch.as_ref(), feedback);
-        }
     }
 
     /// More memory is shared than was known, so there are more decisions than were seen.
@@ -129,8 +102,43 @@ impl Tree {
             before = Some(decision.picked);
         }
     }
+}
 
-    pub fn dropped(&self) -> u64 {
+impl Strategy for Tree {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn next(&mut self) -> Next {
+        let branch = if std::mem::take(&mut self.at_root) {
+            None
+        } else if let Some((_, branch)) = self.branches.pop() {
+            Some(branch)
+        } else if self.asked.iter().any(|asked| asked.beginning == self.beginnings) {
+            return Next::Wait;
+        } else {
+            return Next::Exhausted;
+        };
+        let turns = branch.as_ref().map_or_else(Vec::new, |branch| {
+            Turns::of(branch.picks[..branch.len].iter().copied().chain([branch.thread]))
+        });
+        let plan = self.ground.sample(self.number);
+        self.number += 1;
+        self.asked.push_back(Asked { branch, beginning: self.beginnings });
+        Next::Run(Plan { turns, policy: Policy::RunToBlock, ..plan }.into())
+    }
+
+    fn take(&mut self, feedback: &Feedback) {
+        let Some(asked) = self.asked.pop_front() else { return };
+        if self.ground.take(feedback) {
+            self.begin_again();
+        }
+        if asked.beginning == self.beginnings {
+            self.branch_off(asked.branch.as_ref(), feedback);
+        }
+    }
+
+    fn dropped(&self) -> u64 {
         self.branches.dropped()
     }
 }

@@ -1,0 +1,52 @@
+//! What could have been, as the runtime writes it: a decision after the other.
+
+use super::words::Words;
+
+/// The decisions of a run, one after the other, each some words: the records in the log by then, the state of
+/// the program, the index of the thread that was picked, and as a set of bits who could have been.
+#[derive(Clone, Debug)]
+pub struct Decisions<'a>(Words<'a>);
+
+/// Before so many records were written, somebody had to be picked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'a> {
+    pub records: u64,
+    /// Two decisions with the same number were made in the same state of the program.
+    pub state: u64,
+    pub picked: u32,
+    alternatives: &'a [u64],
+}
+
+impl<'a> Decisions<'a> {
+    pub fn new(words: &'a [u64]) -> Decisions<'a> {
+        Decisions(Words(words))
+    }
+
+    /// Words that come before the set of alternatives.
+    pub const HEAD: usize = 3;
+
+    /// Those words; the set that follows takes `set` words.
+    pub fn head(records: u64, state: u64, picked: u32, set: usize) -> [u64; Decisions::HEAD] {
+        [records, state, u64::from(picked) | (set as u64) << 32]
+    }
+}
+
+impl<'a> Iterator for Decisions<'a> {
+    type Item = Decision<'a>;
+
+    fn next(&mut self) -> Option<Decision<'a>> {
+        let words = &mut self.0;
+        let (records, state, last) = (words.next().ok()?, words.next().ok()?, words.next().ok()?);
+        let (alternatives, rest) = words.0.split_at_checked((last >> 32) as usize)?;
+        words.0 = rest;
+        Some(Decision { records, state, picked: last as u32, alternatives })
+    }
+}
+
+impl Decision<'_> {
+    /// The indices of all threads that could have been picked, in order, with the one that was.
+    pub fn alternatives(&self) -> impl Iterator<Item = u32> {
+        let bit = |index: &u32| self.alternatives[*index as usize / 64] >> (index % 64) & 1 == 1;
+        (0..self.alternatives.len() as u32 * 64).filter(bit)
+    }
+}

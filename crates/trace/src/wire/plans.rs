@@ -1,0 +1,175 @@
+//! Plans, and memory that is shared, as words.
+
+use super::words::{Garbled, Words, push_thread};
+use crate::{EventKind, Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};
+
+const FLAG_STRICT: u64 = 1;
+const FLAG_LEARN: u64 = 2;
+const FLAG_FUNCTIONS: u64 = 4;
+const FLAG_RACE: u64 = 8;
+const FLAG_RACES: u64 = 16;
+const FLAG_DECISIONS: u64 = 32;
+
+/// A plan as words, for the shared file.
+pub fn encode_plan(plan: &Plan) -> Vec<u64> {
+    let mut words = vec![
+        (u64::from(plan.strict) * FLAG_STRICT)
+            | (u64::from(plan.learn) * FLAG_LEARN)
+            | (u64::from(plan.functions) * FLAG_FUNCTIONS)
+            | (u64::from(plan.race.is_some()) * FLAG_RACE)
+            | (u64::from(plan.races) * FLAG_RACES)
+            | (u64::from(plan.decisions) * FLAG_DECISIONS),
+        plan.max_events,
+        plan.seed,
+        u64::from(plan.spurious),
+    ];
+    words.extend(plan.race.into_iter().flatten());
+    push_policy(&mut words, &plan.policy);
+    words.push(plan.turns.len() as u64);
+    words.extend(plan.turns.iter().map(|turns| u64::from(turns.thread) << 32 | u64::from(turns.count)));
+    words.push(plan.steps.len() as u64);
+    for step in &plan.steps {
+        push_thread(&mut words, &step.thread);
+        match step.until {
+            Until::End => words.push(0),
+            Until::Before { kind, address, occurrence } => {
+                words.extend([u64::from(kind as u8), address, u64::from(occurrence)]);
+            }
+        }
+    }
+    words.extend(encode_extents(plan.tracked.extents()));
+    words
+}
+
+fn push_policy(words: &mut Vec<u64>, policy: &Policy) {
+    match policy {
+        Policy::RunToBlock => words.push(0),
+        Policy::Random { seed } => words.extend([1, *seed]),
+        Policy::Priorities { seed, changes } => {
+            words.extend([2, *seed, changes.len() as u64]);
+            words.extend(changes);
+        }
+        Policy::Ordered(Order { first, others, last }) => {
+            words.extend([3, u64::from(*others == Others::ChildrenFirst), u64::from(last.is_some())]);
+            last.iter().for_each(|thread| push_thread(words, thread));
+            words.push(first.len() as u64);
+            first.iter().for_each(|thread| push_thread(words, thread));
+        }
+        Policy::PartialOrder { seed } => words.extend([4, *seed]),
+        Policy::Weighted(Weights { seed, interesting: [start, len], counts }) => {
+            words.extend([5, *seed, *start, *len, counts.len() as u64]);
+            for (thread, count) in counts {
+                push_thread(words, thread);
+                words.push(*count);
+            }
+        }
+    }
+}
+
+/// The plan that was encoded.
+pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
+    let mut words = Words(words);
+    let (flags, max_events, seed) = (words.next()?, words.next()?, words.next()?);
+    let spurious = u32::try_from(words.next()?).map_err(|_| Garbled)?;
+    let race = if flags & FLAG_RACE != 0 { Some([words.next()?, words.next()?]) } else { None };
+    let policy = words.policy()?;
+    let turns = (0..words.count()?)
+        .map(|_| words.next().map(|word| Turns { thread: (word >> 32) as u32, count: word as u32 }))
+        .collect::<Result<_, _>>()?;
+    let steps = (0..words.count()?)
+        .map(|_| {
+            let thread = words.thread()?;
+            let until = match words.next()? {
+                0 => Until::End,
+                kind => Until::Before {
+                    kind: u8::try_from(kind).ok().and_then(EventKind::from_byte).ok_or(Garbled)?,
+                    address: words.next()?,
+                    occurrence: u32::try_from(words.next()?).map_err(|_| Garbled)?,
+                },
+            };
+            Ok(Step { thread, until })
+        })
+        .collect::<Result<_, _>>()?;
+    let tracked: Tracked = decode_extents(words.0)?.into_iter().collect();
+    Ok(Plan {
+        turns,
+        steps,
+        strict: flags & FLAG_STRICT != 0,
+        policy,
+        tracked,
+        learn: flags & FLAG_LEARN != 0,
+        races: flags & FLAG_RACES != 0,
+        race,
+        functions: flags & FLAG_FUNCTIONS != 0,
+        decisions: flags & FLAG_DECISIONS != 0,
+        spurious,
+        max_events,
+        seed,
+    })
+}
+
+/// Extents as words: how the runtime reports what it learnt, and the last part of a plan.
+pub fn encode_extents(extents: &[Extent]) -> Vec<u64> {
+    let mut words = vec![extents.len() as u64];
+    for extent in extents {
+        match extent {
+            Extent::Fixed { start, len } => words.extend([0, *start, *len]),
+            Extent::Heap { site, start, len } => words.extend([1, site[0], site[1], site[2], *start, *len]),
+            Extent::Stack { thread, start, len } => {
+                words.push(2);
+                push_thread(&mut words, thread);
+                words.extend([*start as u64, *len]);
+            }
+        }
+    }
+    words
+}
+
+/// The extents that were encoded.
+pub fn decode_extents(words: &[u64]) -> Result<Vec<Extent>, Garbled> {
+    let mut words = Words(words);
+    (0..words.count()?)
+        .map(|_| {
+            Ok(match words.next()? {
+                0 => Extent::Fixed { start: words.next()?, len: words.next()? },
+                1 => Extent::Heap {
+                    site: [words.next()?, words.next()?, words.next()?],
+                    start: words.next()?,
+                    len: words.next()?,
+                },
+                2 => {
+                    Extent::Stack { thread: words.thread()?, start: words.next()? as i64, len: words.next()? }
+                }
+                _ => return Err(Garbled),
+            })
+        })
+        .collect()
+}
+
+impl Words<'_> {
+    fn policy(&mut self) -> Result<Policy, Garbled> {
+        Ok(match self.next()? {
+            0 => Policy::RunToBlock,
+            1 => Policy::Random { seed: self.next()? },
+            2 => Policy::Priorities {
+                seed: self.next()?,
+                changes: (0..self.count()?).map(|_| self.next()).collect::<Result<_, _>>()?,
+            },
+            3 => {
+                let others = if self.next()? == 0 { Others::ParentsFirst } else { Others::ChildrenFirst };
+                let last = if self.next()? == 0 { None } else { Some(self.thread()?) };
+                let first = (0..self.count()?).map(|_| self.thread()).collect::<Result<_, _>>()?;
+                Policy::Ordered(Order { first, others, last })
+            }
+            4 => Policy::PartialOrder { seed: self.next()? },
+            5 => Policy::Weighted(Weights {
+                seed: self.next()?,
+                interesting: [self.next()?, self.next()?],
+                counts: (0..self.count()?)
+                    .map(|_| Ok((self.thread()?, self.next()?)))
+                    .collect::<Result<_, _>>()?,
+            }),
+            _ => return Err(Garbled),
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! What a run leaves behind, piece by piece: events, call stacks, threads, races.
+
+use super::RACES_BYTES;
+use crate::{EventKind, MemoryOrder, Outcome};
+
+/// One event, as the runtime writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Record {
+    /// An [`EventKind`].
+    pub kind: u8,
+    /// Memory order in the low half, outcome in the high half.
+    pub detail: u8,
+    /// In order of creation; the main thread is 0.
+    pub thread: u16,
+    /// Index into the stacks of this run, 0 for an empty one.
+    pub stack: u32,
+    /// Return address in the low 48 bits; above, the size, or `0xffff` when `value` holds it.
+    pub pc_size: u64,
+    /// An address, or for thread events the index of the other thread.
+    pub object: u64,
+    pub value: u64,
+}
+
+pub(super) const PC_BITS: u32 = 48;
+const LONG: u64 = 0xffff;
+
+impl Record {
+    pub const fn detail(order: MemoryOrder, outcome: Outcome) -> u8 {
+        order as u8 | (outcome as u8) << 4
+    }
+
+    pub const fn pc_size(pc: u64, size: u64) -> u64 {
+        pc & ((1 << PC_BITS) - 1) | (if size < LONG { size } else { LONG }) << PC_BITS
+    }
+
+    pub const fn pc(&self) -> u64 {
+        self.pc_size & ((1 << PC_BITS) - 1)
+    }
+
+    pub const fn size(&self) -> u64 {
+        match self.pc_size >> PC_BITS {
+            LONG => self.value,
+            size => size,
+        }
+    }
+
+    pub fn event_kind(&self) -> Option<EventKind> {
+        EventKind::from_byte(self.kind)
+    }
+
+    pub fn order(&self) -> Option<MemoryOrder> {
+        MemoryOrder::from_byte(self.detail & 0xf)
+    }
+
+    pub fn outcome(&self) -> Option<Outcome> {
+        Outcome::from_byte(self.detail >> 4)
+    }
+}
+
+/// A call stack: the call that returns to `pc`, made from the stack `parent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stack {
+    pub pc: u64,
+    pub parent: u32,
+    pub unused: u32,
+}
+
+/// Where a thread's own stack lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StackSpan {
+    pub low: u64,
+    /// The canonical frame address of the thread's outermost function (`main`, or its routine), whose address
+    /// is `routine`: stack variables are named by their distance from it.
+    pub base: u64,
+    pub high: u64,
+    pub routine: u64,
+}
+
+/// What a thread was about to do when the run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct PendingRecord {
+    pub thread: u32,
+    pub kind: u8,
+    pub blocked: u8,
+    /// Bytes it would access.
+    pub size: u16,
+    pub stack: u32,
+    /// The thread that holds what it waits for, plus 1; 0 for none known.
+    pub holder: u32,
+    pub pc: u64,
+    pub object: u64,
+}
+
+/// Two accesses that raced, though the run went on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct RaceRecord {
+    /// Where in the code, in order.
+    pub places: [u64; 2],
+    /// Records in the log by then.
+    pub at: u64,
+    /// The thread that came last, and the one that already stood there.
+    pub thread: u32,
+    pub other: u32,
+}
+
+/// The most races that one run records.
+pub const MAX_RACES: usize = 1024;
+const _: () = assert!((MAX_RACES * size_of::<RaceRecord>()) as u64 <= RACES_BYTES);

@@ -1,0 +1,137 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::records::PC_BITS;
+use super::*;
+use crate::arbitrary::{kind, number, thread};
+use crate::{
+    EventKind, Extent, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step, Turns, Until, Weights,
+};
+
+fn extent() -> impl Strategy<Value = Extent> {
+    prop_oneof![
+        (number(), number()).prop_map(|(start, len)| Extent::Fixed { start, len }),
+        (any::<[bool; 3]>(), number(), number()).prop_map(|(site, start, len)| Extent::Heap {
+            site: site.map(u64::from),
+            start,
+            len
+        }),
+        (thread(), any::<i64>(), number()).prop_map(|(thread, start, len)| Extent::Stack {
+            thread,
+            start,
+            len
+        }),
+    ]
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let until = prop_oneof![
+        Just(Until::End),
+        (kind(), any::<u64>(), any::<u32>()).prop_map(|(kind, address, occurrence)| Until::Before {
+            kind,
+            address,
+            occurrence
+        }),
+    ];
+    (thread(), until).prop_map(|(thread, until)| Step { thread, until })
+}
+
+fn policy() -> impl Strategy<Value = Policy> {
+    let others = prop_oneof![Just(Others::ParentsFirst), Just(Others::ChildrenFirst)];
+    prop_oneof![
+        Just(Policy::RunToBlock),
+        any::<u64>().prop_map(|seed| Policy::Random { seed }),
+        (any::<u64>(), vec(any::<u64>(), 0..4))
+            .prop_map(|(seed, changes)| Policy::Priorities { seed, changes }),
+        (vec(thread(), 0..4), others, proptest::option::of(thread()))
+            .prop_map(|(first, others, last)| Policy::Ordered(Order { first, others, last })),
+        any::<u64>().prop_map(|seed| Policy::PartialOrder { seed }),
+        (any::<u64>(), any::<[u64; 2]>(), vec((thread(), any::<u64>()), 0..4))
+            .prop_map(|(seed, interesting, counts)| Policy::Weighted(Weights { seed, interesting, counts })),
+    ]
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let turns = any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread, count });
+    let steps = (vec(turns, 0..6), vec(step(), 0..6));
+    (steps, policy(), vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
+        |((turns, steps), policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
+            turns,
+            decisions: functions,
+            spurious: seed as u32,
+            races: learn,
+            race: strict.then_some([max_events, seed]),
+            steps,
+            strict,
+            policy,
+            tracked: extents.into_iter().collect(),
+            learn,
+            functions,
+            max_events,
+            seed,
+        },
+    )
+}
+
+/// Words as a broken encoder might leave them: mostly small, so that they pass for tags and counts.
+fn words() -> impl Strategy<Value = Vec<u64>> {
+    vec(prop_oneof![4 => 0..4u64, 1 => any::<u64>()], 0..40)
+}
+
+proptest! {
+    #[test]
+    fn a_plan_survives_the_wire(plan in plan()) {
+        prop_assert_eq!(decode_plan(&encode_plan(&plan)), Ok(plan));
+    }
+
+    #[test]
+    fn extents_survive_the_wire(extents in vec(extent(), 0..8)) {
+        prop_assert_eq!(decode_extents(&encode_extents(&extents)), Ok(extents));
+    }
+
+    #[test]
+    fn any_words_are_decoded_or_garbled(words in words()) {
+        let _ = decode_plan(&words);
+        let _ = decode_extents(&words);
+    }
+
+    #[test]
+    fn a_plan_that_was_cut_short_is_garbled(plan in plan()) {
+        let words = encode_plan(&plan);
+        for len in 0..words.len() {
+            prop_assert_eq!(decode_plan(&words[..len]), Err(Garbled));
+        }
+    }
+
+    #[test]
+    fn a_damaged_word_never_panics(plan in plan(), damage in words()) {
+        let mut words = encode_plan(&plan);
+        for at in 0..words.len() {
+            for &word in &damage {
+                let good = std::mem::replace(&mut words[at], word);
+                let _ = decode_plan(&words);
+                words[at] = good;
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_gives_back_what_was_packed(
+        pc in 0..1u64 << PC_BITS,
+        size in number(),
+        order in prop::sample::select(MemoryOrder::ALL),
+        outcome in prop::sample::select(Outcome::ALL),
+    ) {
+        let record = Record {
+            kind: EventKind::Allocate as u8,
+            detail: Record::detail(order, outcome),
+            thread: 0,
+            stack: 0,
+            pc_size: Record::pc_size(pc, size),
+            object: 0,
+            value: size,
+        };
+        prop_assert_eq!((record.pc(), record.size()), (pc, size));
+        prop_assert_eq!((record.order(), record.outcome()), (Some(order), Some(outcome)));
+    }
+}
