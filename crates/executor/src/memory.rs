@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
+use threadbare_trace::Turns;
 use threadbare_trace::wire::{
-    self, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan,
+    self, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan, Switch,
 };
 
 /// The file and its mapping.
@@ -27,7 +28,8 @@ pub struct Lengths {
     races: u32,
     learnt_words: u64,
     decision_words: u64,
-    pub picks: u64,
+    pub turns: u64,
+    switches: u64,
     pub output: u64,
 }
 
@@ -41,7 +43,8 @@ impl Lengths {
             races: snapshot.races.load(Ordering::Relaxed),
             learnt_words: snapshot.learnt_words.load(Ordering::Relaxed),
             decision_words: snapshot.decision_words.load(Ordering::Relaxed),
-            picks: snapshot.picks.load(Ordering::Relaxed),
+            turns: snapshot.turns.load(Ordering::Relaxed),
+            switches: snapshot.switches.load(Ordering::Relaxed),
             output: snapshot.output.load(Ordering::Relaxed),
         }
     }
@@ -55,13 +58,13 @@ pub struct Contents {
     races: Vec<RaceRecord>,
     learnt: Vec<u64>,
     decisions: Vec<u64>,
-    picks: Vec<u16>,
+    switches: Vec<Switch>,
 }
 
 impl Contents {
-    /// Whose turn it was, from the beginning of the run.
-    pub fn picks(&self) -> &[u16] {
-        &self.picks
+    /// Whose turn it was, from the beginning of the run to a moment.
+    pub fn turns(&self, lengths: &Lengths) -> Vec<Turns> {
+        Switch::turns(&self.switches[..lengths.switches as usize], lengths.turns)
     }
 }
 
@@ -184,7 +187,7 @@ impl Memory {
             decisions: self
                 .region(wire::DECISIONS_OFFSET, wire::DECISIONS_BYTES, lengths.decision_words)
                 .to_vec(),
-            picks: self.region(wire::PICKS_OFFSET, wire::PICKS_BYTES, lengths.picks).to_vec(),
+            switches: self.region(wire::SWITCHES_OFFSET, wire::SWITCHES_BYTES, lengths.switches).to_vec(),
         }
     }
 
@@ -196,7 +199,7 @@ impl Memory {
         self.put(wire::RACES_OFFSET, &contents.races[..lengths.races as usize]);
         self.put(wire::LEARNT_OFFSET, &contents.learnt[..lengths.learnt_words as usize]);
         self.put(wire::DECISIONS_OFFSET, &contents.decisions[..lengths.decision_words as usize]);
-        self.put(wire::PICKS_OFFSET, &contents.picks[..lengths.picks as usize]);
+        self.put(wire::SWITCHES_OFFSET, &contents.switches[..lengths.switches as usize]);
         let control = self.control();
         control.events.store(lengths.events, Ordering::Relaxed);
         control.stacks.store(lengths.stacks, Ordering::Relaxed);
@@ -204,7 +207,8 @@ impl Memory {
         control.races.store(lengths.races, Ordering::Relaxed);
         control.learnt_words.store(lengths.learnt_words, Ordering::Relaxed);
         control.decision_words.store(lengths.decision_words, Ordering::Relaxed);
-        control.picks.store(lengths.picks, Ordering::Relaxed);
+        control.turns.store(lengths.turns, Ordering::Relaxed);
+        control.switches.store(lengths.switches, Ordering::Relaxed);
     }
 
     /// Writes `items` to the beginning of a region that is as large as what was read from it.
@@ -217,9 +221,10 @@ impl Memory {
     }
 
     /// Whose turn it was, from the beginning of the run.
-    pub fn picks(&self) -> &[u16] {
-        let picks = self.control().picks.load(Ordering::Acquire);
-        self.region(wire::PICKS_OFFSET, wire::PICKS_BYTES, picks)
+    pub fn turns(&self) -> Vec<Turns> {
+        let switches = self.control().switches.load(Ordering::Acquire);
+        let switches = self.region(wire::SWITCHES_OFFSET, wire::SWITCHES_BYTES, switches);
+        Switch::turns(switches, self.control().turns.load(Ordering::Acquire))
     }
 
     /// Puts the table of the standard library's functions in place, before the program starts.

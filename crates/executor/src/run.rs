@@ -107,7 +107,7 @@ impl Run<'_> {
 
     /// The run's schedule as turns, all of them.
     pub fn turns(&self) -> Vec<Turns> {
-        Turns::of(self.worker.memory().picks().iter().map(|&thread| u32::from(thread)))
+        self.worker.memory().turns()
     }
 
     /// Every decision that was made, in order, if the plan asked for them.

@@ -47,6 +47,8 @@ struct Kept {
     slot: usize,
     /// The plan of its run, without what may differ.
     plan: Arc<Plan>,
+    /// Those that its run had taken.
+    turns: Vec<Turns>,
     lengths: Lengths,
     contents: Arc<Contents>,
     /// What its run had printed, and perhaps more.
@@ -73,12 +75,8 @@ impl Snapshots {
         if plan.learn {
             return None;
         }
-        let turns = expand(&plan.turns);
-        let fits = |kept: &&mut Kept| {
-            let picks = &kept.contents.picks()[..kept.lengths.picks as usize];
-            turns.starts_with(picks) && *kept.plan == common(plan)
-        };
-        let kept = self.kept.iter_mut().filter(fits).max_by_key(|kept| kept.lengths.picks)?;
+        let fits = |kept: &&mut Kept| begins_with(&plan.turns, &kept.turns) && *kept.plan == common(plan);
+        let kept = self.kept.iter_mut().filter(fits).max_by_key(|kept| kept.lengths.turns)?;
         kept.used = self.clock;
         memory.restore(&kept.contents, &kept.lengths);
         let printed = &kept.output[..kept.lengths.output as usize];
@@ -122,7 +120,7 @@ impl Snapshots {
 
     /// Turns that were taken before the snapshot in this slot.
     fn turns_before(&self, slot: Option<usize>) -> u64 {
-        self.kept.iter().find(|kept| Some(kept.slot) == slot).map_or(0, |kept| kept.lengths.picks)
+        self.kept.iter().find(|kept| Some(kept.slot) == slot).map_or(0, |kept| kept.lengths.turns)
     }
 
     /// Turns that take about as long as a snapshot.
@@ -143,7 +141,7 @@ impl Snapshots {
         let Some(keep) = self.keep else { return };
         let control = memory.control();
         let first = self.turns_before(start);
-        self.turns = control.picks.load(Ordering::Relaxed);
+        self.turns = control.turns.load(Ordering::Relaxed);
         self.turn_time = time / u32::try_from(self.turns.saturating_sub(first)).unwrap_or(u32::MAX).max(1);
         let taken = control.snapshots_taken.load(Ordering::Relaxed) as usize;
         let wanted = &control.snapshots_wanted[..taken.min(snapshot::MOST_WANTED)];
@@ -164,6 +162,7 @@ impl Snapshots {
         self.kept.extend(new.into_iter().map(|(slot, lengths)| Kept {
             slot,
             plan: Arc::clone(&plan),
+            turns: contents.turns(&lengths),
             lengths,
             contents: Arc::clone(&contents),
             output: Arc::clone(&output),
@@ -180,7 +179,7 @@ impl Snapshots {
         };
         while is_too_much(&self.kept) {
             let oldest =
-                (0..self.kept.len()).min_by_key(|&i| (self.kept[i].used, self.kept[i].lengths.picks));
+                (0..self.kept.len()).min_by_key(|&i| (self.kept[i].used, self.kept[i].lengths.turns));
             let Some(oldest) = oldest else { return };
             let kept = self.kept.remove(oldest);
             dismiss(&memory.control().snapshots[kept.slot]);
@@ -202,8 +201,24 @@ fn free_slots(control: &Control) -> impl Iterator<Item = usize> {
     (0..snapshot::SLOTS).filter(|&slot| control.snapshots[slot].pid.load(Ordering::Acquire) == 0)
 }
 
-fn expand(turns: &[Turns]) -> Vec<u16> {
-    turns.iter().flat_map(|turns| std::iter::repeat_n(turns.thread as u16, turns.count as usize)).collect()
+/// The first of `turns` are `first`, however they are counted together.
+fn begins_with(turns: &[Turns], first: &[Turns]) -> bool {
+    let mut turns = turns.iter().copied().filter(|turns| turns.count > 0);
+    let mut rest = Turns { thread: 0, count: 0 };
+    first.iter().all(|&Turns { thread, mut count }| {
+        while count > 0 {
+            if rest.count == 0 {
+                let Some(next) = turns.next() else { return false };
+                rest = next;
+            }
+            if rest.thread != thread {
+                return false;
+            }
+            let both = count.min(rest.count);
+            (count, rest.count) = (count - both, rest.count - both);
+        }
+        true
+    })
 }
 
 /// Tells a snapshot to end.
@@ -222,4 +237,27 @@ fn own_memory(slot: &Snapshot) -> u64 {
         line.parse::<u64>().ok()
     });
     kilobytes.unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(counts: &[(u32, u32)]) -> Vec<Turns> {
+        counts.iter().map(|&(thread, count)| Turns { thread, count }).collect()
+    }
+
+    #[test]
+    fn turns_begin_alike_however_they_are_counted_together() {
+        let first = turns(&[(0, 3), (1, 2)]);
+        for alike in
+            [&[(0, 3), (1, 2)][..], &[(0, 1), (0, 2), (1, 5)], &[(0, 3), (2, 0), (1, 1), (1, 1), (0, 1)]]
+        {
+            assert!(begins_with(&turns(alike), &first), "{alike:?}");
+        }
+        for other in [&[][..], &[(0, 3), (1, 1)], &[(0, 4), (1, 2)], &[(0, 2), (1, 3)], &[(1, 3), (1, 2)]] {
+            assert!(!begins_with(&turns(other), &first), "{other:?}");
+        }
+        assert!(begins_with(&first, &[]));
+    }
 }

@@ -320,18 +320,21 @@ pub fn inherited() -> Signals {
     Signals { mask: kernel_mask(), hidden: mine().hidden, ..Signals::default() }
 }
 
+/// Threads have masks and stacks for handlers that differ, so that switching between them is more than that.
+#[inline]
+pub fn are_different() -> bool {
+    DIFFER.load(Ordering::Relaxed)
+}
+
 /// The running thread is about to be suspended.
+#[cold]
 pub fn suspend() {
-    if DIFFER.load(Ordering::Relaxed) {
-        mine().mask = kernel_mask();
-    }
+    mine().mask = kernel_mask();
 }
 
 /// A thread goes on, on its own stack again: what the kernel has for the one before it becomes its own.
+#[cold]
 pub fn adopt() {
-    if !DIFFER.load(Ordering::Relaxed) {
-        return;
-    }
     // Each has a stack of its own: a thread may be suspended in a handler on it.
     real_stack(&mine().stack());
     let mask = &raw const mine().mask;

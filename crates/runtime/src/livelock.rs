@@ -24,17 +24,23 @@ const MOST_STACK: u64 = 64 << 10;
 
 impl Watch {
     /// Thread `me` stands before an operation, `done` of `most` having been done.
+    #[inline]
     pub fn look(&mut self, me: usize, operation: &Operation, last_value: u64, done: u64, most: u64) {
-        if done < most / 4 * 3 || self.moving {
-            return;
+        if done >= most / 4 * 3 && !self.moving {
+            self.note(me, operation, last_value, done < most / 8 * 7);
         }
+    }
+
+    /// Remembers the state that thread `me` is in, while that is still being learnt; else looks whether it is known.
+    #[cold]
+    fn note(&mut self, me: usize, operation: &Operation, last_value: u64, learning: bool) {
         let mut state = Mix::default();
         for word in [me as u64, operation.kind as u64, operation.pc, operation.object, last_value] {
             state.write_u64(word);
         }
         write_frames(&mut state, scheduler::stack_span(me).base);
         let state = state.finish();
-        if done < most / 8 * 7 {
+        if learning {
             self.known.insert(state);
         } else {
             self.moving = !self.known.contains(&state);

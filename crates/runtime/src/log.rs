@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::wire::{self, Control, Ending, PendingRecord, RaceRecord, Record, Stack, StackSpan};
+use threadbare_trace::wire::{
+    self, Control, Ending, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch,
+};
 use threadbare_trace::{EventKind, MemoryOrder, Outcome};
 
 use crate::carrier::Carrier;
@@ -142,34 +144,50 @@ impl Entry {
     }
 }
 
-/// Records who takes the turn that comes after so many.
-pub fn pick(turns: u64, thread: usize) {
-    if turns < wire::PICKS_BYTES / 2 {
+/// Records that so many turns have been taken.
+#[inline]
+pub fn turns(count: u64) {
+    control().turns.store(count, Ordering::Relaxed);
+}
+
+/// Records that another thread takes the turn that comes after so many.
+pub fn switch(turns: u64, thread: usize) {
+    let switches = control().switches.load(Ordering::Relaxed);
+    if switches < wire::SWITCHES_BYTES / size_of::<Switch>() as u64 {
+        let region = (WIRE + wire::SWITCHES_OFFSET) as *mut Switch;
+        if switches.is_multiple_of(TOGETHER) && switches > 0 {
+            let start = WIRE + wire::SWITCHES_OFFSET + switches * size_of::<Switch>() as u64;
+            populate(start, TOGETHER * size_of::<Switch>() as u64);
+        }
         // SAFETY: inside the region, as just checked.
-        unsafe { ((WIRE + wire::PICKS_OFFSET) as *mut u16).add(turns as usize).write(thread as u16) };
-        control().picks.store(turns + 1, Ordering::Relaxed);
+        unsafe { region.add(switches as usize).write(Switch::new(turns, thread)) };
+        control().switches.store(switches + 1, Ordering::Relaxed);
     }
 }
 
 /// Records before this one lie in pages that are mapped, or are too few to care.
 static TOUCHED: Carrier<u64> = Carrier::new(FEW);
 const FEW: u64 = 1024;
-/// Records whose pages are mapped together.
+/// Records, or switches, whose pages are mapped together.
 const TOGETHER: u64 = 8192;
 
 /// Maps the pages of the log that come next, in one go: a fault for each of them would cost several times that.
 /// Those before them are let go; they stay in the file, but no longer count as the program's memory.
 fn touch_ahead(index: u64) {
-    const MADV_POPULATE_WRITE: u64 = 23;
     const PAGE: u64 = 4096;
     const BYTES: u64 = TOGETHER * size_of::<Record>() as u64;
     let log = WIRE + wire::LOG_OFFSET;
     let start = (log + index * size_of::<Record>() as u64) & !(PAGE - 1);
-    // Older kernels do not know this; pages then come one by one.
-    system::call(libc::SYS_madvise, [start, BYTES, MADV_POPULATE_WRITE, 0, 0, 0]);
+    populate(start, BYTES);
     let before = start.saturating_sub(2 * BYTES).max(log);
     system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]);
     *TOUCHED.get() = index + TOGETHER;
+}
+
+/// Older kernels cannot do this; pages then come one by one.
+fn populate(start: u64, bytes: u64) {
+    const MADV_POPULATE_WRITE: u64 = 23;
+    system::call(libc::SYS_madvise, [start, bytes, MADV_POPULATE_WRITE, 0, 0, 0]);
 }
 
 fn append(record: Record) {
@@ -238,7 +256,8 @@ pub fn restart() {
     control.events.store(control.prologue.load(Ordering::Relaxed), Ordering::Relaxed);
     control.learnt_words.store(0, Ordering::Relaxed);
     control.decision_words.store(0, Ordering::Relaxed);
-    control.picks.store(0, Ordering::Relaxed);
+    control.turns.store(0, Ordering::Relaxed);
+    control.switches.store(0, Ordering::Relaxed);
     control.races.store(0, Ordering::Relaxed);
     *OPEN_WRITE.get() = None;
     calls::publish();

@@ -24,8 +24,10 @@ pub struct Follower {
     step: usize,
     /// That step's thread, once it exists.
     step_thread: Option<usize>,
-    /// How often each thread did each kind of operation at each address; kept while there are steps or may be.
+    /// How often each thread did each kind of operation at each address; kept if there are steps or may be.
     done: HashMap<(usize, u8, u64), u32, Hasher>,
+    counts: bool,
+    watches_races: bool,
     pub random: Random,
     pub scores: Scores,
     pub walk: Walk,
@@ -84,7 +86,10 @@ impl Follower {
             Policy::RunToBlock | Policy::Ordered(_) => (0, Walk::default()),
         };
         let alert_at = if plan.decisions { 0 } else { snapshots::next() };
-        Follower { plan, random: Random(seed), walk, lowest: LOWEST, alert_at, ..Follower::default() }
+        let counts = !plan.steps.is_empty() || snapshots::are_wanted();
+        let watches_races = plan.races || plan.race.is_some();
+        let fresh = Follower { lowest: LOWEST, ..Follower::default() };
+        Follower { plan, random: Random(seed), walk, alert_at, counts, watches_races, ..fresh }
     }
 
     /// Goes on with another plan that would have come this far in the same way, all of it by its turns.
@@ -122,17 +127,27 @@ impl Follower {
         &self.plan
     }
 
+    pub fn watches_races(&self) -> bool {
+        self.watches_races
+    }
+
     /// Thread `me` does the operation it stood before.
     pub fn executed(&mut self, me: usize, operation: &PendingRecord) {
         self.operations += 1;
-        if self.step < self.plan.steps.len() || snapshots::are_wanted() {
+        if self.counts {
             *self.done.entry((me, operation.kind, operation.pc)).or_default() += 1;
         }
     }
 
     pub fn picked(&mut self, current: usize, next: usize) {
-        self.streak = if current == next { self.streak + 1 } else { 0 };
+        if current == next {
+            self.streak += 1;
+        } else {
+            self.streak = 0;
+            log::switch(self.decided, next);
+        }
         self.decided += 1;
+        log::turns(self.decided);
         if matches!(self.plan.policy, Policy::PartialOrder { .. }) {
             self.scores.picked(next);
         }
@@ -205,6 +220,7 @@ impl Scheduler {
         self.pick_by_turn().or_else(|| self.pick_by_step())
     }
 
+    #[inline(never)]
     fn pick_by_turn(&mut self) -> Option<usize> {
         let follower = &mut self.follower;
         while follower.plan.turns.get(follower.turns)?.count == follower.taken {
@@ -219,6 +235,7 @@ impl Scheduler {
     }
 
     /// The thread that the plan's next step names, passing over steps that are done.
+    #[inline(never)]
     fn pick_by_step(&mut self) -> Option<usize> {
         loop {
             let step = self.follower.plan.steps.get(self.follower.step)?;
@@ -276,12 +293,10 @@ impl Scheduler {
         if self.ready.is_empty() {
             return None;
         }
-        if self.follower.operations - self.follower.last_expiry >= SLEEP {
-            self.follower.last_expiry = self.follower.operations;
-            self.look_outside();
-            if let Some(index) = self.expire_earliest() {
-                return Some(index);
-            }
+        if self.follower.operations - self.follower.last_expiry >= SLEEP
+            && let Some(index) = self.end_longest_sleep()
+        {
+            return Some(index);
         }
         let fair = self.follower.must_be_fair();
         if fair || matches!(self.follower.plan.policy, Policy::Random { .. }) {
@@ -298,7 +313,16 @@ impl Scheduler {
         }
     }
 
+    /// Somebody who would wait for as long as others can run.
+    #[cold]
+    fn end_longest_sleep(&mut self) -> Option<usize> {
+        self.follower.last_expiry = self.follower.operations;
+        self.look_outside();
+        self.expire_earliest()
+    }
+
     /// Who is ready depends on nothing but who can run, however the program was brought here.
+    #[cold]
     fn find_ready(&mut self) {
         for index in 0..self.threads.len() {
             if self.can_run(index) {
@@ -316,6 +340,7 @@ impl Scheduler {
         kind == EventKind::Yield as u8 || self.follower.streak >= STREAK
     }
 
+    #[inline(never)]
     fn pick_randomly(&mut self) -> Option<usize> {
         let random = &mut self.follower.random;
         let waits = |&index: &usize| !matches!(self.threads[index].wait, Wait::Sleep);
@@ -338,6 +363,7 @@ impl Scheduler {
         self.ready.iter().nth(nth as usize)
     }
 
+    #[inline(never)]
     fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
         let (changes, others) = match &self.follower.plan.policy {
             Policy::Priorities { changes, .. } => (changes.as_slice(), Others::default()),

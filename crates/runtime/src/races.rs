@@ -19,8 +19,7 @@ fn is_atomic(kind: EventKind) -> bool {
 
 /// Thread `me` comes to an access: does it race with what another stands before?
 pub fn look(me: usize, operation: &Operation) {
-    let plan = scheduler::get().follower.plan();
-    if !operation.kind.is_access() || !plan.races && plan.race.is_none() {
+    if !operation.kind.is_access() {
         return;
     }
     for other in 0..scheduler::get().threads.len() {

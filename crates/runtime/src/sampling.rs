@@ -88,12 +88,14 @@ impl Walk {
 }
 
 impl Scheduler {
+    #[inline(never)]
     pub fn pick_by_score(&mut self) -> Option<usize> {
         let follower = &mut self.follower;
         self.ready.iter().max_by_key(|&index| follower.scores.of(index, &mut follower.random))
     }
 
     /// Any thread, but none that stands before an access that counts and is not its own turn.
+    #[inline(never)]
     pub fn pick_by_weight(&mut self, interesting: [u64; 2]) -> Option<usize> {
         self.follower.walk.meet(self.threads.iter().map(|thread| thread.id.clone()));
         if self.follower.walk.intended.is_none_or(|index| self.threads[index].done) {

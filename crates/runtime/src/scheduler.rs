@@ -181,7 +181,9 @@ pub fn point(operation: Operation) -> bool {
     announce(me, &operation);
     if sched.running {
         sched.follower.look(me, &operation, sched.threads[me].last_value);
-        races::look(me, &operation);
+        if sched.follower.watches_races() {
+            races::look(me, &operation);
+        }
     }
     let thread = &mut sched.threads[me];
     thread.wait = operation.wait;
@@ -250,7 +252,6 @@ impl Scheduler {
         }
         self.follower.check_bound();
         let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() };
-        log::pick(self.follower.decided(), next);
         self.follower.picked(self.current, next);
         next
     }
@@ -284,16 +285,24 @@ impl Scheduler {
     }
 
     /// Nobody can run as things are: somebody for whom there is something outside, or whose time is up first.
+    #[cold]
     fn pick_by_time(&mut self) -> Option<usize> {
         self.look_outside();
         let ready = self.ready.iter().find(|&index| self.can_run(index));
         ready.or_else(|| self.expire_earliest())
     }
 
+    #[inline]
     pub fn can_run(&self, index: usize) -> bool {
         let thread = &self.threads[index];
+        !thread.done && (matches!(thread.wait, Wait::Nothing) || self.may_go_on(index))
+    }
+
+    /// What thread `index` waits for is there, or its wait was made to end.
+    fn may_go_on(&self, index: usize) -> bool {
+        let thread = &self.threads[index];
         let cancelled = thread.cancellable && thread.cancellation.is_due() && thread.wait.may_end(index);
-        !thread.done && (thread.timed_out || thread.woken || cancelled || thread.wait.is_over(self, index))
+        thread.timed_out || thread.woken || cancelled || thread.wait.is_over(self, index)
     }
 
     /// A timed wait that could time out, and the thread then go on at once.
@@ -337,6 +346,7 @@ impl Scheduler {
     }
 
     /// Lets the wait that is over first time out.
+    #[cold]
     pub fn expire_earliest(&mut self) -> Option<usize> {
         let mut waiting: Vec<usize> = self.timed.iter().collect();
         waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
@@ -372,16 +382,21 @@ impl Scheduler {
     }
 
     fn switch_to(&mut self, next: usize) {
-        handlers::suspend();
+        if handlers::are_different() {
+            handlers::suspend();
+        }
         let me = std::mem::replace(&mut self.current, next);
         self.threads[me].calls = calls::exchange(self.threads[next].calls);
         let (save, load) = (self.threads[me].context, self.threads[next].context);
         // SAFETY: `next` is not the running thread, and every thread but that one is suspended.
         unsafe { context::switch(save, load) };
-        handlers::adopt();
+        if handlers::are_different() {
+            handlers::adopt();
+        }
     }
 
     /// Nobody can go on.
+    #[cold]
     fn stuck(&mut self) -> ! {
         if self.threads.iter().all(|thread| thread.done) {
             // The last thread of a program whose main thread left by `pthread_exit`. It goes on, to run what is to
@@ -435,7 +450,9 @@ pub fn end_thread() -> ! {
 
 /// Runs on the stack of a thread that was picked for the first time.
 pub fn begin_thread() -> &'static mut Thread {
-    handlers::adopt();
+    if handlers::are_different() {
+        handlers::adopt();
+    }
     chosen(&Operation::new(EventKind::Begin, 0, 0));
     let sched = get();
     &mut sched.threads[sched.current]

@@ -61,7 +61,8 @@ fn describe(slot: &Snapshot, child: u32) {
     slot.races.store(control.races.load(Ordering::Relaxed), Ordering::Relaxed);
     slot.learnt_words.store(control.learnt_words.load(Ordering::Relaxed), Ordering::Relaxed);
     slot.decision_words.store(control.decision_words.load(Ordering::Relaxed), Ordering::Relaxed);
-    slot.picks.store(control.picks.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.turns.store(control.turns.load(Ordering::Relaxed), Ordering::Relaxed);
+    slot.switches.store(control.switches.load(Ordering::Relaxed), Ordering::Relaxed);
     slot.output.store(state::bytes_flushed(), Ordering::Relaxed);
     slot.pid.store(child, Ordering::Release);
 }

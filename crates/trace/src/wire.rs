@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use decisions::{Decision, Decisions};
 pub use plans::{decode_extents, decode_plan, encode_extents, encode_plan};
-pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan};
+pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -49,9 +49,9 @@ pub const LEARNT_OFFSET: u64 = STACKS_OFFSET + STACKS_BYTES;
 pub const LEARNT_BYTES: u64 = 64 << 20;
 pub const DECISIONS_OFFSET: u64 = LEARNT_OFFSET + LEARNT_BYTES;
 pub const DECISIONS_BYTES: u64 = 4 << 30;
-pub const PICKS_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
-pub const PICKS_BYTES: u64 = 1 << 30;
-pub const CODE_OFFSET: u64 = PICKS_OFFSET + PICKS_BYTES;
+pub const SWITCHES_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
+pub const SWITCHES_BYTES: u64 = 2 << 30;
+pub const CODE_OFFSET: u64 = SWITCHES_OFFSET + SWITCHES_BYTES;
 pub const CODE_BYTES: u64 = 64 << 20;
 pub const LOG_OFFSET: u64 = CODE_OFFSET + CODE_BYTES;
 pub const LOG_BYTES: u64 = 16 << 30;
@@ -106,7 +106,8 @@ pub struct Snapshot {
     pub events: AtomicU64,
     pub learnt_words: AtomicU64,
     pub decision_words: AtomicU64,
-    pub picks: AtomicU64,
+    pub turns: AtomicU64,
+    pub switches: AtomicU64,
     /// Bytes of output.
     pub output: AtomicU64,
     pub stacks: AtomicU32,
@@ -139,8 +140,10 @@ pub struct Control {
     pub learnt_words: AtomicU64,
     /// Words of the decisions recorded so far, see [`Decisions`].
     pub decision_words: AtomicU64,
-    /// Turns taken so far; who took them is in a region of its own, 2 bytes each.
-    pub picks: AtomicU64,
+    /// Turns taken so far.
+    pub turns: AtomicU64,
+    /// How often another thread had the turn than the one before, each time a [`Switch`].
+    pub switches: AtomicU64,
     /// In the order in which the run comes to them.
     pub snapshots_wanted: [Wanted; snapshot::MOST_WANTED],
     pub snapshots_taken: AtomicU32,

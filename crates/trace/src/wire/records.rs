@@ -1,7 +1,7 @@
 //! What a run leaves behind, piece by piece: events, call stacks, threads, races.
 
 use super::RACES_BYTES;
-use crate::{EventKind, MemoryOrder, Outcome};
+use crate::{EventKind, MemoryOrder, Outcome, Turns};
 
 /// One event, as the runtime writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,3 +111,33 @@ pub struct RaceRecord {
 /// The most races that one run records.
 pub const MAX_RACES: usize = 1024;
 const _: () = assert!((MAX_RACES * size_of::<RaceRecord>()) as u64 <= RACES_BYTES);
+
+/// From some turn of a run on, another thread runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Switch(u64);
+
+impl Switch {
+    pub fn new(turn: u64, thread: usize) -> Switch {
+        Switch(turn << 16 | thread as u64)
+    }
+
+    fn turn(self) -> u64 {
+        self.0 >> 16
+    }
+
+    fn thread(self) -> u32 {
+        self.0 as u32 & 0xffff
+    }
+
+    /// The first so many turns of a run, which begins with the main thread's.
+    pub fn turns(switches: &[Switch], count: u64) -> Vec<Turns> {
+        let starts = [Switch::new(0, 0)].into_iter().chain(switches.iter().copied());
+        let ends = switches.iter().map(|switch| switch.turn()).chain([count]);
+        starts
+            .zip(ends)
+            .map(|(start, end)| Turns { thread: start.thread(), count: (end - start.turn()) as u32 })
+            .filter(|turns| turns.count > 0)
+            .collect()
+    }
+}

@@ -135,3 +135,17 @@ proptest! {
         prop_assert_eq!((record.order(), record.outcome()), (Some(order), Some(outcome)));
     }
 }
+
+#[test]
+fn switches_say_whose_turn_it_was() {
+    let turns = |switches: &[(u64, usize)], count| {
+        let switches: Vec<Switch> =
+            switches.iter().map(|&(turn, thread)| Switch::new(turn, thread)).collect();
+        let turns = Switch::turns(&switches, count);
+        turns.iter().map(|turns| (turns.thread, turns.count)).collect::<Vec<_>>()
+    };
+    assert_eq!(turns(&[], 0), []);
+    assert_eq!(turns(&[], 3), [(0, 3)]);
+    assert_eq!(turns(&[(0, 2)], 1), [(2, 1)], "the first turn is another thread's already");
+    assert_eq!(turns(&[(1, 59_999), (4, 0)], 5), [(0, 1), (59_999, 3), (0, 1)]);
+}
