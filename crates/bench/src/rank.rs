@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use threadbare_executor::{Ended, Keep, Limits, Target, Worker};
 use threadbare_rank::{Feedback, Next, Settings, Strategy, Tuple, by_name};
-use threadbare_trace::Plan;
+use threadbare_trace::{FailureKind, Plan};
 
 use crate::build::{self, INSTRUMENTED};
 
@@ -33,6 +33,9 @@ pub enum Part {
         /// Searches with seeds of their own, for each strategy
         #[arg(long, default_value_t = 20)]
         seeds: u64,
+        /// Only these strategies, or `hunt`
+        #[arg(long, value_name = "NAME", value_delimiter = ',')]
+        only: Vec<String>,
     },
     /// Schedules per second and memory, against threads and events
     Cost,
@@ -41,7 +44,7 @@ pub enum Part {
 pub fn run(part: &Part) -> Result<bool> {
     match part {
         Part::Table { budget } => table::run(*budget),
-        Part::Seeds { budget, seeds } => seeds::run(*budget, *seeds),
+        Part::Seeds { budget, seeds, only } => seeds::run(*budget, *seeds, only),
         Part::Cost => cost::run(),
     }
 }
@@ -71,10 +74,16 @@ fn worker(program: &Path, arguments: &str) -> Result<Worker> {
     Ok(Worker::start(&target, &limits)?)
 }
 
+/// A strategy by its name, or all of them together as `hunt`.
 fn strategy(name: &str, seed: u64) -> Result<Box<dyn Strategy>> {
     let settings = Settings::new(Plan { seed, ..Plan::default() });
+    if name == HUNT {
+        return Ok(Box::new(threadbare_hunt::hunt(&settings)));
+    }
     by_name(name, settings).ok_or_else(|| format!("no strategy is called {name}").into())
 }
+
+const HUNT: &str = "hunt";
 
 /// How a search went.
 struct Search {
@@ -90,16 +99,16 @@ struct Search {
 /// Runs what `strategy` asks for, one at a time, to the first failure.
 fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Result<Search> {
     let mut search = Search { runs: 0, found: None, threads: 0, events: 0, dropped: 0 };
-    if !strategy.draws() {
-        worker.keep_snapshots(Keep::default());
-    }
     while search.runs < budget && search.found.is_none() {
         let Next::Run(schedule) = strategy.next() else { break };
-        let feedback = Feedback::of(&worker.run(&schedule.plan)?);
+        worker.keep_snapshots(schedule.plan.decisions.then(Keep::default));
+        let feedback = Feedback::of(&worker.run(&schedule.plan)?, &schedule);
         search.runs += 1;
         search.threads = search.threads.max(feedback.threads.len());
         search.events = search.events.max(feedback.events);
         match &feedback.ended {
+            // A thread that goes in circles under forced steps may wait for one that they hold back.
+            Ended::Failed { kind: FailureKind::Livelock, .. } if !schedule.plan.steps.is_empty() => {}
             Ended::Failed { .. } => search.found = Some(schedule.tuple),
             Ended::Diverged { .. } | Ended::Unsupported { .. } => {
                 return Err(

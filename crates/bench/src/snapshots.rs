@@ -39,7 +39,7 @@ fn measure(program: &Path, rounds: &str) -> Result<bool> {
     };
     let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
     let (mut plain, mut keeping) = (Worker::start(&target, &limits)?, Worker::start(&target, &limits)?);
-    keeping.keep_snapshots(Keep::default());
+    keeping.keep_snapshots(Some(Keep::default()));
     let mut plan = Plan { learn: true, policy: Policy::Random { seed: 1 }, ..Plan::default() };
     let learnt = plain.run(&plan)?.learnt();
     plan.tracked.extend(learnt);

@@ -61,9 +61,9 @@ struct Kept {
 const WORTH: Duration = Duration::from_micros(300);
 
 impl Snapshots {
-    /// From now on, keeps snapshots.
-    pub fn keep(&mut self, keep: Keep) {
-        self.keep = Some(Keep { most: keep.most.min(snapshot::SLOTS - 1), ..keep });
+    /// From now on, keeps snapshots, or no more than there are.
+    pub fn keep(&mut self, keep: Option<Keep>) {
+        self.keep = keep.map(|keep| Keep { most: keep.most.min(snapshot::SLOTS - 1), ..keep });
     }
 
     /// The deepest snapshot that `plan` can start from: its slot, after everything it had left in the shared

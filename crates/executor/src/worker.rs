@@ -162,9 +162,10 @@ impl Worker {
         self.limits.time = time;
     }
 
-    /// From now on, keeps runs in the middle, and lets a plan start from one that began with the same turns.
-    /// That changes nothing but the time it takes; it pays where many plans share long beginnings.
-    pub fn keep_snapshots(&mut self, keep: Keep) {
+    /// From now on, keeps runs in the middle, and lets a plan start from one that began with the same turns; with
+    /// `None`, keeps no more than it has. That changes nothing but the time it takes; it pays where many plans share
+    /// long beginnings.
+    pub fn keep_snapshots(&mut self, keep: Option<Keep>) {
         self.snapshots.keep(keep);
     }
 

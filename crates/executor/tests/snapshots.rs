@@ -34,7 +34,7 @@ fn an_exhaustive_search_sees_the_same_with_and_without() {
             let mut subject = built.scenario(scenario);
             subject.learn();
             let plain = everything(&mut subject);
-            subject.worker.keep_snapshots(Keep { gap: Some(2), ..Keep::default() });
+            subject.worker.keep_snapshots(Some(Keep { gap: Some(2), ..Keep::default() }));
             let kept = everything(&mut subject);
             assert_eq!(plain.len(), kept.len(), "{scenario}");
             for (number, (plain, kept)) in plain.iter().zip(&kept).enumerate() {
@@ -51,7 +51,7 @@ fn plans_that_share_a_beginning_may_go_on_as_they_like() {
     let (mut plain, mut keeping) = (built.scenario("blocks"), built.scenario("blocks"));
     plain.learn();
     keeping.plan = plain.plan.clone();
-    keeping.worker.keep_snapshots(Keep { gap: Some(5), ..Keep::default() });
+    keeping.worker.keep_snapshots(Some(Keep { gap: Some(5), ..Keep::default() }));
     for seed in 0..40 {
         let first = plain.under(Policy::Random { seed: seed % 4 });
         let (turns, steps) = {

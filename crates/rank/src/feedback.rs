@@ -2,7 +2,9 @@
 
 use threadbare_executor::{Ended, Run};
 use threadbare_trace::wire::Record;
-use threadbare_trace::{EventKind, Extent, ThreadId};
+use threadbare_trace::{EventKind, Extent, ThreadId, Trace};
+
+use crate::Schedule;
 
 /// What came of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,10 @@ pub struct Feedback {
     /// Shared memory that the run found out about.
     pub learnt: Vec<Extent>,
     pub ended: Ended,
+    /// The most events that the run was allowed.
+    pub bound: u64,
+    /// If the schedule asked for it.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// Somebody had to be picked.
@@ -46,13 +52,16 @@ pub struct Place {
 }
 
 impl Feedback {
-    pub fn of(run: &Run<'_>) -> Feedback {
+    /// What came of `schedule`.
+    pub fn of(run: &Run<'_>, schedule: &Schedule) -> Feedback {
         Feedback {
             decisions: decisions(run),
             threads: run.thread_ids(),
             events: run.events(),
             learnt: run.learnt(),
             ended: run.ended().clone(),
+            bound: schedule.plan.max_events,
+            trace: schedule.traced.then(|| Box::new(run.trace())),
         }
     }
 

@@ -41,7 +41,7 @@ impl Ground {
                 self.threads.push(thread.clone());
             }
         }
-        if feedback.ended == Ended::EventBound {
+        if feedback.ended == Ended::EventBound && feedback.bound >= self.plan.max_events {
             self.plan.max_events = self.most.min(self.plan.max_events * BOUND_GROWTH);
         }
         self.plan.tracked.extend(feedback.learnt.iter().cloned())

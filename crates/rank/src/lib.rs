@@ -29,6 +29,7 @@ pub use covering::{Sequence, covering_array};
 pub use delay_bound::delay_bound;
 pub use dfs::dfs;
 pub use feedback::{Decision, Feedback, Operation};
+pub use ground::Ground;
 pub use pct::Pct;
 pub use pos::Pos;
 pub use preemption_bound::preemption_bound;
@@ -56,8 +57,11 @@ pub trait Strategy: Send {
     /// What came of the schedule that was asked for first among those not answered yet.
     fn take(&mut self, feedback: &Feedback);
 
-    /// Schedules are drawn at random: another seed makes another search, there is no end to it, and no schedule begins
-    /// like an earlier one on purpose.
+    /// What came of a schedule that another strategy asked for: the program is the same, so what it says of shared
+    /// memory, threads and events is worth knowing.
+    fn overhear(&mut self, feedback: &Feedback);
+
+    /// Schedules are drawn at random: another seed makes another search, and there is no end to it.
     fn draws(&self) -> bool {
         false
     }
@@ -83,13 +87,17 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub plan: Plan,
+    /// The name of the strategy that it comes from.
+    pub method: &'static str,
     /// Where it stands in the ranking, if there is one.
     pub tuple: Option<Tuple>,
+    /// The strategy wants to have the trace.
+    pub traced: bool,
 }
 
-impl From<Plan> for Schedule {
-    fn from(plan: Plan) -> Schedule {
-        Schedule { plan, tuple: None }
+impl Schedule {
+    pub fn new(method: &'static str, plan: Plan) -> Schedule {
+        Schedule { plan, method, tuple: None, traced: false }
     }
 }
 

@@ -3,7 +3,7 @@
 use threadbare_trace::{Plan, Policy, Random};
 
 use crate::ground::Ground;
-use crate::{Feedback, Next, Settings, Strategy};
+use crate::{Feedback, Next, Schedule, Settings, Strategy};
 
 /// Change points: bugs of depth 3.
 const CHANGES: u64 = 2;
@@ -34,12 +34,17 @@ impl Strategy for Pct {
         let mut changes: Vec<u64> =
             (0..CHANGES).map(|_| self.random.below(self.ground.longest.max(1))).collect();
         changes.sort_unstable();
-        Next::Run(Plan { policy: Policy::Priorities { seed, changes }, ..plan }.into())
+        Next::Run(Schedule::new(self.name(), Plan { policy: Policy::Priorities { seed, changes }, ..plan }))
     }
 
     fn take(&mut self, feedback: &Feedback) {
         self.ground.take(feedback);
     }
+
+    fn overhear(&mut self, feedback: &Feedback) {
+        self.ground.take(feedback);
+    }
+
     fn draws(&self) -> bool {
         true
     }

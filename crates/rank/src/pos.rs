@@ -3,7 +3,7 @@
 use threadbare_trace::{Plan, Policy, Random};
 
 use crate::ground::Ground;
-use crate::{Feedback, Next, Settings, Strategy};
+use crate::{Feedback, Next, Schedule, Settings, Strategy};
 
 #[derive(Debug)]
 pub struct Pos {
@@ -28,12 +28,17 @@ impl Strategy for Pos {
         let plan = self.ground.sample(self.number);
         self.number += 1;
         let seed = self.random.next();
-        Next::Run(Plan { policy: Policy::PartialOrder { seed }, ..plan }.into())
+        Next::Run(Schedule::new(self.name(), Plan { policy: Policy::PartialOrder { seed }, ..plan }))
     }
 
     fn take(&mut self, feedback: &Feedback) {
         self.ground.take(feedback);
     }
+
+    fn overhear(&mut self, feedback: &Feedback) {
+        self.ground.take(feedback);
+    }
+
     fn draws(&self) -> bool {
         true
     }

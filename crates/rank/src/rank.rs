@@ -285,19 +285,24 @@ impl Strategy for Rank {
         };
         self.asked_for += 1;
         self.asked.push_back(Asked { item, order, beginning: self.beginnings });
-        Next::Run(Schedule { plan, tuple: Some(self.ranking.tuple(self.place)) })
+        let tuple = Some(self.ranking.tuple(self.place));
+        Next::Run(Schedule { tuple, ..Schedule::new(self.name(), plan) })
     }
 
     fn take(&mut self, feedback: &Feedback) {
         let Some(asked) = self.asked.pop_front() else { return };
         self.runs += 1;
+        self.overhear(feedback);
+        if asked.beginning == self.beginnings {
+            self.search(&asked, feedback);
+        }
+    }
+
+    fn overhear(&mut self, feedback: &Feedback) {
         self.incomplete |= self.ground.take(feedback);
         self.orders.meet(&self.ground.threads);
         if self.incomplete && self.runs <= EARLY {
             self.begin();
-        }
-        if asked.beginning == self.beginnings {
-            self.search(&asked, feedback);
         }
     }
 

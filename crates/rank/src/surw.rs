@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use threadbare_trace::{Plan, Policy, Random, ThreadId, Weights};
 
 use crate::ground::Ground;
-use crate::{Feedback, Next, Settings, Strategy};
+use crate::{Feedback, Next, Schedule, Settings, Strategy};
 
 #[derive(Debug)]
 pub struct Surw {
@@ -59,13 +59,18 @@ impl Strategy for Surw {
     fn next(&mut self) -> Next {
         let plan = self.ground.sample(self.number);
         self.number += 1;
-        Next::Run(Plan { policy: Policy::Weighted(self.draw()), ..plan }.into())
+        Next::Run(Schedule::new(self.name(), Plan { policy: Policy::Weighted(self.draw()), ..plan }))
     }
 
     fn take(&mut self, feedback: &Feedback) {
         self.ground.take(feedback);
         self.count(feedback);
     }
+
+    fn overhear(&mut self, feedback: &Feedback) {
+        self.ground.take(feedback);
+    }
+
     fn draws(&self) -> bool {
         true
     }

@@ -13,7 +13,7 @@ use threadbare_trace::{Plan, Policy, Turns};
 
 use crate::backlog::Backlog;
 use crate::ground::Ground;
-use crate::{Decision, Feedback, Next, Settings, Strategy};
+use crate::{Decision, Feedback, Next, Schedule, Settings, Strategy};
 
 /// What it costs to pick `alternative` at a decision, after `before` was picked at the one before it.
 pub type Cost = fn(decision: &Decision, before: Option<u32>, alternative: u32) -> u32;
@@ -125,7 +125,7 @@ impl Strategy for Tree {
         let plan = self.ground.sample(self.number);
         self.number += 1;
         self.asked.push_back(Asked { branch, beginning: self.beginnings });
-        Next::Run(Plan { turns, policy: Policy::RunToBlock, ..plan }.into())
+        Next::Run(Schedule::new(self.name, Plan { turns, policy: Policy::RunToBlock, ..plan }))
     }
 
     fn take(&mut self, feedback: &Feedback) {
@@ -135,6 +135,12 @@ impl Strategy for Tree {
         }
         if asked.beginning == self.beginnings {
             self.branch_off(asked.branch.as_ref(), feedback);
+        }
+    }
+
+    fn overhear(&mut self, feedback: &Feedback) {
+        if self.ground.take(feedback) {
+            self.begin_again();
         }
     }
 

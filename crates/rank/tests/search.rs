@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use threadbare_executor::{Keep, Limits, Target, Worker, exhaust};
-use threadbare_rank::{Decision, Feedback, Next, Settings, Strategy, by_name};
+use threadbare_rank::{Decision, Feedback, Next, Schedule, Settings, Strategy, by_name};
 use threadbare_trace::{Plan, Policy};
 
 /// A program of `tests/programs`, compiled and started, and the plan that knows what it shares.
@@ -36,9 +36,9 @@ impl Subject {
         let settings = Settings { bound, ..Settings::new(self.plan.clone()) };
         let mut strategy = by_name(name, settings).expect("a strategy");
         let mut visited = Vec::new();
-        while let Some(plan) = next(strategy.as_mut()) {
-            let run = self.worker.run(&plan).expect("a run");
-            let feedback = Feedback::of(&run);
+        while let Some(schedule) = next(strategy.as_mut()) {
+            let run = self.worker.run(&schedule.plan).expect("a run");
+            let feedback = Feedback::of(&run, &schedule);
             let picks: Vec<String> = feedback.picks().map(|thread| thread.to_string()).collect();
             let preemptions = preemptions(&feedback);
             visited.push(Visit { picks: picks.concat(), preemptions, output: run.output(100) });
@@ -72,9 +72,9 @@ fn compile(source: &PathBuf, program: &Path) {
 }
 
 /// One run at a time, so that there is never anything to wait for.
-fn next(strategy: &mut dyn Strategy) -> Option<Plan> {
+fn next(strategy: &mut dyn Strategy) -> Option<Schedule> {
     match strategy.next() {
-        Next::Run(schedule) => Some(schedule.plan),
+        Next::Run(schedule) => Some(schedule),
         Next::Exhausted => None,
         Next::Wait => panic!("nothing is under way"),
     }
@@ -153,7 +153,7 @@ fn dfs_and_rank_see_what_an_exhaustive_search_sees() {
 fn snapshots_change_nothing() {
     let mut subject = Subject::new("locked.c", "2");
     let plain = subject.visit("rank", 0);
-    subject.worker.keep_snapshots(Keep { gap: Some(2), ..Keep::default() });
+    subject.worker.keep_snapshots(Some(Keep { gap: Some(2), ..Keep::default() }));
     assert_eq!(subject.visit("rank", 0), plain);
 }
 
@@ -166,10 +166,10 @@ fn a_seed_fixes_what_is_drawn() {
             let mut strategy = by_name(name, settings).expect("a strategy");
             let mut outputs = Vec::new();
             for _ in 0..40 {
-                let plan = next(strategy.as_mut()).expect("there is no end to samples");
-                let run = subject.worker.run(&plan).expect("a run");
+                let schedule = next(strategy.as_mut()).expect("there is no end to samples");
+                let run = subject.worker.run(&schedule.plan).expect("a run");
                 outputs.push(run.output(100));
-                strategy.take(&Feedback::of(&run));
+                strategy.take(&Feedback::of(&run, &schedule));
             }
             outputs
         };

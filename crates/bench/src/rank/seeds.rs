@@ -2,18 +2,19 @@
 
 use threadbare_rank::NAMES;
 
-use super::{Result, compile, search, strategy, worker};
+use super::{HUNT, Result, compile, search, strategy, worker};
 
 /// Subjects, and whether it is the second size that makes them large.
 const SUBJECTS: [(&str, bool); 3] = [("reorder", false), ("twostage", false), ("wronglock", true)];
 const THREADS: [u32; 6] = [3, 5, 10, 20, 50, 100];
 
-pub fn run(budget: u64, seeds: u64) -> Result<bool> {
+pub fn run(budget: u64, seeds: u64, only: &[String]) -> Result<bool> {
     let directory = tempfile::tempdir()?;
     println!("mean schedules to the bug over {seeds} seeds, at most {budget}; in brackets how many found it");
     for (subject, second) in SUBJECTS {
         let program = compile(subject, directory.path(), &[])?;
-        for name in NAMES {
+        let wanted = |name: &&str| only.is_empty() || only.iter().any(|only| only == name);
+        for name in [HUNT].into_iter().chain(NAMES).filter(wanted) {
             print!("{subject:<10} {name:<17}");
             for threads in THREADS {
                 let many = threads - 1;

@@ -1,8 +1,6 @@
 //! `threadbare hunt`: many schedules, and what they show.
 
-mod plans;
 mod pool;
-mod source;
 mod summary;
 
 use std::collections::HashSet;
@@ -13,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadbare_executor::{Ended, FailureKey, Limits, RunError, Worker, clip, shrink};
+use threadbare_rank::{Next, Schedule, Settings, Strategy, Tuple, by_name};
 use threadbare_trace::{FailureKind, Plan};
 
 use crate::arguments::{Budget, HuntOptions, ProgramOptions, SearchOptions};
@@ -23,8 +22,6 @@ use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
 use pool::{Missed, Outcome, Pool, Setting};
-pub use source::Chosen;
-use source::{Label, Source};
 pub use summary::Summary;
 
 /// Of one program, unless the user says otherwise.
@@ -106,8 +103,17 @@ pub struct Terms {
     pub name: String,
     /// A program with no more threads than this has nothing to schedule, and is not run on and on.
     pub lonely: u32,
-    /// The strategy that schedules come from, if it is not to be the usual mixture.
+    /// The strategy that schedules come from, if it is not to be all of them.
     pub strategy: Option<Chosen>,
+}
+
+/// The strategy that the user wants.
+pub struct Chosen {
+    pub name: &'static str,
+    pub bound: u32,
+    pub tuples: Option<Vec<Tuple>>,
+    /// In bytes.
+    pub memory: u64,
 }
 
 impl Terms {
@@ -129,6 +135,21 @@ impl Terms {
             strategy: None,
         }
     }
+
+    fn strategy(&self) -> Box<dyn Strategy> {
+        let settings = Settings::new(Plan {
+            races: self.races,
+            spurious: self.spurious,
+            max_events: self.max_events,
+            seed: self.seed,
+            ..Plan::default()
+        });
+        let chosen = self.strategy.as_ref().and_then(|chosen| {
+            let (bound, tuples, memory) = (chosen.bound, chosen.tuples.clone(), chosen.memory);
+            by_name(chosen.name, Settings { bound, tuples, memory, ..settings.clone() })
+        });
+        chosen.unwrap_or_else(|| Box::new(threadbare_hunt::hunt(&settings)))
+    }
 }
 
 /// Hunts in one program. Its own worker looks closer at what others find.
@@ -141,14 +162,7 @@ pub fn search(
 ) -> Result<Summary, Problem> {
     let start = Instant::now();
     let deadline = terms.budget.time.map(|time| start + time);
-    let source = Source::new(terms);
-    let setting = Setting {
-        target: ready.target.clone(),
-        limits: terms.limits.clone(),
-        deadline,
-        feedback: terms.strategy.is_some(),
-        snapshots: source.repeats_beginnings(),
-    };
+    let setting = Setting { target: ready.target.clone(), limits: terms.limits.clone(), deadline };
     let mut hunt = Hunt {
         terms,
         ready,
@@ -156,7 +170,7 @@ pub fn search(
         pool: Pool::new(terms.jobs, &setting),
         progress,
         report,
-        source,
+        strategy: terms.strategy(),
         known: HashSet::new(),
         summary: Summary::new(start),
     };
@@ -171,7 +185,7 @@ struct Hunt<'a> {
     pool: Pool,
     progress: &'a ProgressBar,
     report: &'a dyn Fn(Finding) -> Result<(), Problem>,
-    source: Source,
+    strategy: Box<dyn Strategy>,
     /// Failures already reported.
     known: HashSet<FailureKey>,
     summary: Summary,
@@ -197,29 +211,20 @@ impl Hunt<'_> {
     fn rounds(&mut self, start: Instant) -> Result<(), Problem> {
         while let Some(count) = self.next_round(start) {
             let first = self.summary.runs;
-            let round = self.source.plans(first, count);
+            let round = self.schedules(count);
             if round.is_empty() {
-                self.summary.exhausted = self.source.dropped() == 0;
+                self.summary.exhausted = self.strategy.dropped() == 0;
                 break;
             }
-            let mut short = false;
-            let jobs = (first..).zip(round.iter().map(|planned| planned.plan.clone()));
-            for outcome in self.pool.run(jobs) {
+            for outcome in self.pool.run(first, round) {
                 match outcome {
-                    Ok(outcome) => {
-                        short |= outcome.ended == Ended::EventBound;
-                        let label = round[(outcome.number - first) as usize].label;
-                        self.take(outcome, label)?;
-                    }
+                    Ok(outcome) => self.take(outcome)?,
                     Err(Missed::Late | Missed::Run(RunError::Cancelled)) => {}
                     Err(Missed::Run(error)) => return Err(error.into()),
                     Err(Missed::Start(error)) => return Err(error.into()),
                 }
             }
-            if short && !self.source.allow_more(&round, self.terms.max_events) {
-                self.summary.bound_reached = true;
-            }
-            self.summary.dropped = self.source.dropped();
+            self.summary.dropped = self.strategy.dropped();
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }
@@ -241,41 +246,49 @@ impl Hunt<'_> {
         let hopeless = done >= HOPELESS && self.summary.nothing_ended();
         let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
         let over = left == 0 || late || satisfied || lonely || hopeless || cancelled;
-        (!over).then(|| self.source.round(done).min(left))
+        /// While little is known, the strategy is told of each run before it is asked for the next.
+        const ALONE: u64 = 16;
+        const TOGETHER: u64 = 16;
+        (!over).then(|| if done < ALONE { 1 } else { TOGETHER.min(left) })
     }
 
-    fn take(&mut self, outcome: Outcome, label: Label) -> Result<(), Problem> {
-        self.summary.count(&outcome, label.method);
-        self.source.take(&outcome);
-        if let Ended::Unsupported { message, thread, pc } = &outcome.ended {
+    /// The next runs, `count` or fewer; none when there is nothing left to try.
+    fn schedules(&mut self, count: u64) -> Vec<Schedule> {
+        let next = || match self.strategy.next() {
+            Next::Run(schedule) => Some(schedule),
+            Next::Wait | Next::Exhausted => None,
+        };
+        std::iter::from_fn(next).take(count as usize).collect()
+    }
+
+    fn take(&mut self, outcome: Outcome) -> Result<(), Problem> {
+        self.summary.count(&outcome);
+        self.strategy.take(&outcome.feedback);
+        let most = self.terms.max_events;
+        self.summary.bound_reached |= *outcome.ended() == Ended::EventBound && outcome.feedback.bound >= most;
+        if let Ended::Unsupported { message, thread, pc } = outcome.ended() {
             let place = self.worker.program().location(*pc);
             return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
         }
-        if let Some(place) = screen::stopped_at(&outcome.ended, self.worker.program()) {
+        if let Some(place) = screen::stopped_at(outcome.ended(), self.worker.program()) {
             self.summary.stuck_at = Some(place);
         }
-        for (key, failing) in outcome.failures {
-            self.take_failure(&key, &failing, outcome.number, label)?;
+        for (key, failing) in &outcome.failures {
+            self.take_failure(key, failing, &outcome)?;
         }
         Ok(())
     }
 
-    fn take_failure(
-        &mut self,
-        key: &FailureKey,
-        failing: &Plan,
-        number: u64,
-        label: Label,
-    ) -> Result<(), Problem> {
+    fn take_failure(&mut self, key: &FailureKey, failing: &Plan, outcome: &Outcome) -> Result<(), Problem> {
         let satisfied = self.terms.first && self.summary.findings > 0;
         if satisfied || !self.known.insert(key.clone()) {
             return Ok(());
         }
-        match self.look_closer(failing, key, number, label) {
+        match self.look_closer(failing, key, outcome) {
             // A race that the run had only on its way somewhere else is no loss.
             Ok(finding) if key.kind == FailureKind::DataRace && !finding.confirmed => Ok(()),
             Ok(finding) => {
-                self.summary.found(label.method);
+                self.summary.found(outcome.method);
                 (self.report)(finding)
             }
             Err(RunError::Cancelled) => Ok(()),
@@ -288,8 +301,7 @@ impl Hunt<'_> {
         &mut self,
         failing: &Plan,
         key: &FailureKey,
-        number: u64,
-        label: Label,
+        outcome: &Outcome,
     ) -> Result<Finding, RunError> {
         let failing = self.shorten(failing, key)?;
         let (plan, _) = shrink(&mut self.worker, &failing, key)?;
@@ -297,8 +309,8 @@ impl Hunt<'_> {
         let confirmed = run.failure().as_ref() == Some(key);
         let trace = run.trace();
         let clip = clip(self.worker.program(), &plan, &trace, &self.ready.origin);
-        let mut finding = Finding::new(trace, number + 1, label.method, confirmed);
-        finding.tuple = label.tuple;
+        let mut finding = Finding::new(trace, outcome.number + 1, outcome.method, confirmed);
+        finding.tuple = outcome.tuple;
         if !confirmed {
             return Ok(finding);
         }

@@ -6,27 +6,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use threadbare_executor::{Ended, FailureKey, Keep, Limits, RunError, StartError, Target, Worker};
-use threadbare_rank::Feedback;
-use threadbare_trace::{Extent, Plan};
+use threadbare_executor::{Ended, FailureKey, Keep, Limits, Run, RunError, StartError, Target, Worker};
+use threadbare_rank::{Feedback, Schedule, Tuple};
+use threadbare_trace::{FailureKind, Plan};
 
 /// A run to make, by its number.
 struct Job {
     number: u64,
-    plan: Plan,
+    schedule: Schedule,
 }
 
 /// What came of a run.
 pub struct Outcome {
     pub number: u64,
-    pub ended: Ended,
-    pub events: u64,
-    pub threads: u32,
-    pub learnt: Vec<Extent>,
+    /// The strategy that it comes from, and where it stands in a ranking.
+    pub method: &'static str,
+    pub tuple: Option<Tuple>,
     /// What failed, each with a plan that forces the same schedule: the run itself, and data races that it had.
     pub failures: Vec<(FailureKey, Plan)>,
-    /// What a strategy is told, if there is one.
-    pub feedback: Option<Feedback>,
+    /// What the strategy is told.
+    pub feedback: Feedback,
+}
+
+impl Outcome {
+    pub fn ended(&self) -> &Ended {
+        &self.feedback.ended
+    }
 }
 
 /// Why a worker has nothing to tell of a run.
@@ -51,10 +56,6 @@ pub struct Setting {
     pub limits: Limits,
     /// When the time for all of them is up.
     pub deadline: Option<Instant>,
-    /// A strategy wants to know what came of them.
-    pub feedback: bool,
-    /// Their plans share beginnings.
-    pub snapshots: bool,
 }
 
 impl Pool {
@@ -72,13 +73,12 @@ impl Pool {
         Pool { jobs: Some(jobs), outcomes, threads }
     }
 
-    /// Makes the runs of a round and gives what came of them, in the order of their numbers.
-    pub fn run(&self, plans: impl Iterator<Item = (u64, Plan)>) -> Vec<Result<Outcome, Missed>> {
+    /// Makes the runs of a round, numbered from `first`, and gives what came of them, in their order.
+    pub fn run(&self, first: u64, round: Vec<Schedule>) -> Vec<Result<Outcome, Missed>> {
         let jobs = self.jobs.as_ref().expect("the pool is open");
-        let mut count = 0;
-        for (number, plan) in plans {
-            count += 1;
-            jobs.send(Job { number, plan }).expect("workers live as long as the pool");
+        let count = round.len();
+        for (number, schedule) in (first..).zip(round) {
+            jobs.send(Job { number, schedule }).expect("workers live as long as the pool");
         }
         let mut outcomes: Vec<_> = self.outcomes.iter().take(count).collect();
         outcomes.sort_by_key(|outcome| outcome.as_ref().map_or(u64::MAX, |outcome| outcome.number));
@@ -120,35 +120,35 @@ fn make(
 ) -> Result<Outcome, Missed> {
     let worker = match worker {
         Some(worker) => worker,
-        None => worker.insert(start(setting).map_err(Missed::Start)?),
+        None => worker.insert(Worker::start(&setting.target, &setting.limits).map_err(Missed::Start)?),
     };
     // The last runs of a hunt have no more time than the hunt.
     let limit = setting.limits.time;
     let left = setting.deadline.map_or(limit, |deadline| deadline.saturating_duration_since(Instant::now()));
     worker.set_time_limit(limit.min(left));
-    let run = worker.run(&job.plan).map_err(Missed::Run)?;
-    // Steps say it all, from the beginning.
-    let plan = Plan { turns: Vec::new(), decisions: false, ..job.plan };
-    let mut failures = run.races(&plan);
-    failures.retain(|(key, _)| seen.insert(key.clone()));
-    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..plan })));
+    // Who asks for decisions means to go on from them.
+    worker.keep_snapshots(job.schedule.plan.decisions.then(Keep::default));
+    let run = worker.run(&job.schedule.plan).map_err(Missed::Run)?;
     let outcome = Outcome {
         number: job.number,
-        ended: run.ended().clone(),
-        events: run.events(),
-        threads: run.threads(),
-        learnt: run.learnt(),
-        failures,
-        feedback: setting.feedback.then(|| Feedback::of(&run)),
+        method: job.schedule.method,
+        tuple: job.schedule.tuple,
+        failures: failures(&run, &job.schedule.plan, seen),
+        feedback: Feedback::of(&run, &job.schedule),
     };
     worker.rest();
     Ok(outcome)
 }
 
-fn start(setting: &Setting) -> Result<Worker, StartError> {
-    let mut worker = Worker::start(&setting.target, &setting.limits)?;
-    if setting.snapshots {
-        worker.keep_snapshots(Keep::default());
-    }
-    Ok(worker)
+/// What failed in the run of `plan`. Races are told of once.
+fn failures(run: &Run<'_>, plan: &Plan, seen: &mut HashSet<FailureKey>) -> Vec<(FailureKey, Plan)> {
+    // Steps say it all, from the beginning.
+    let forced = Plan { turns: Vec::new(), decisions: false, ..plan.clone() };
+    let mut failures = run.races(&forced);
+    failures.retain(|(key, _)| seen.insert(key.clone()));
+    // A thread that goes in circles under forced steps may wait for one that they hold back.
+    let holds_back = !plan.steps.is_empty();
+    let failure = run.failure().filter(|key| !(holds_back && key.kind == FailureKind::Livelock));
+    failures.extend(failure.map(|key| (key, Plan { steps: run.steps(), ..forced })));
+    failures
 }

@@ -77,12 +77,12 @@ impl Summary {
         }
     }
 
-    pub fn count(&mut self, outcome: &Outcome, method: &'static str) {
+    pub fn count(&mut self, outcome: &Outcome) {
         self.runs += 1;
-        self.events += outcome.events;
-        self.threads = self.threads.max(outcome.threads);
-        self.methods.entry(method).or_default().runs += 1;
-        match outcome.ended {
+        self.events += outcome.feedback.events;
+        self.threads = self.threads.max(outcome.feedback.threads.len() as u32);
+        self.methods.entry(outcome.method).or_default().runs += 1;
+        match outcome.ended() {
             Ended::EventBound => self.stopped.max_events += 1,
             Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
             Ended::MemoryLimit => self.stopped.memory_limit += 1,

@@ -1,0 +1,154 @@
+//! What a trace predicts, as schedules to be run.
+//!
+//! A run is recorded; then the schedule of every anomaly that its trace predicts is run. When they all were, another
+//! run is recorded, by another schedule, until that brings nothing new. What counts in a hunt is what fails, so
+//! schedules are followed as far as they can be, and whether the anomaly came about is not asked.
+
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+
+use threadbare_predict::{History, Kind, Pattern, Prediction, Predictor, Tier, pattern, plan};
+use threadbare_rank::{Feedback, Ground, Next, Schedule, Settings, Strategy};
+use threadbare_trace::{Plan, Policy, Random, Step, Trace};
+
+/// PECAN's predictions.
+pub struct Forecast {
+    ground: Ground,
+    patterns: Vec<Pattern>,
+    random: Random,
+    /// Schedules to be run.
+    predicted: VecDeque<Predicted>,
+    /// Anomalies that were predicted before.
+    known: HashSet<Identity>,
+    /// Runs not answered yet.
+    asked: VecDeque<Asked>,
+    recordings: u64,
+    /// Recordings in a row that brought nothing new.
+    fruitless: u64,
+}
+
+/// A schedule that shows an anomaly.
+struct Predicted {
+    /// The recorded run's: what is tracked decides what the places in a schedule mean.
+    plan: Arc<Plan>,
+    steps: Vec<Step>,
+    max_events: u64,
+}
+
+enum Asked {
+    Recording(Arc<Plan>),
+    Prediction,
+}
+
+/// What makes an anomaly the same as one predicted from another run.
+type Identity = (Kind, String, Option<Tier>, Vec<String>);
+
+/// The first recordings go by this schedule: it has the fewest switches, and what it does not show is left to predict.
+const PLAIN: u64 = 2;
+/// So many recordings without anything new are enough.
+const FRUITLESS: u64 = 4;
+/// Longer traces are not predicted from: it would take longer than the runs.
+const MOST_EVENTS: usize = 200_000;
+
+impl Forecast {
+    pub fn new(settings: Settings) -> Forecast {
+        Forecast {
+            random: Random(settings.plan.seed),
+            ground: Ground::new(settings.plan),
+            patterns: pattern::built_in(),
+            predicted: VecDeque::new(),
+            known: HashSet::new(),
+            asked: VecDeque::new(),
+            recordings: 0,
+            fruitless: 0,
+        }
+    }
+
+    fn record(&mut self) -> Schedule {
+        let policy = match self.recordings {
+            ..PLAIN => Policy::RunToBlock,
+            _ => Policy::Random { seed: self.random.next() },
+        };
+        self.recordings += 1;
+        let plan = Plan { policy, learn: true, ..self.ground.plan.clone() };
+        self.asked.push_back(Asked::Recording(Arc::new(plan.clone())));
+        Schedule { traced: true, ..Schedule::new(self.name(), plan) }
+    }
+
+    fn show(&mut self, Predicted { plan, steps, max_events }: Predicted) -> Schedule {
+        self.asked.push_back(Asked::Prediction);
+        let plan = Plan { steps, max_events, policy: Policy::RunToBlock, ..(*plan).clone() };
+        Schedule::new(self.name(), plan)
+    }
+
+    /// Predicts from a recorded run; says whether there was anything new.
+    fn predict(&mut self, trace: &Trace, plan: &Arc<Plan>) -> bool {
+        // What cannot be predicted from is still a run.
+        let Ok(history) = History::new(trace) else { return false };
+        let mut predictions = Predictor::new(&history).predict(&self.patterns).list;
+        // A deadlock is a failure for certain.
+        predictions.sort_by_key(|prediction| prediction.kind != Kind::Deadlock);
+        let before = self.predicted.len();
+        let max_events = enough_events(trace).min(plan.max_events - 1);
+        for prediction in &predictions {
+            if self.known.insert(identity(&history, prediction)) {
+                let steps = plan::steps(&history, &prediction.schedule);
+                self.predicted.push_back(Predicted { plan: Arc::clone(plan), steps, max_events });
+            }
+        }
+        self.predicted.len() > before
+    }
+}
+
+/// A run of the same program has about as many events as the recorded one. One that has far more waits in a loop for a
+/// thread that its steps hold back; how many events other runs need, it does not say.
+fn enough_events(trace: &Trace) -> u64 {
+    const LEAST: u64 = 1000;
+    LEAST + 4 * trace.events.len() as u64
+}
+
+fn identity(history: &History<'_>, prediction: &Prediction) -> Identity {
+    let place = |&event: &u32| {
+        let location = &history.trace().locations[history.event(event).location as usize];
+        location.frames.first().map_or_else(String::new, |frame| format!("{}:{}", frame.file, frame.line))
+    };
+    let mut places: Vec<String> = prediction.events.iter().map(place).collect();
+    if matches!(prediction.kind, Kind::DataRace | Kind::Deadlock) {
+        places = places.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    }
+    (prediction.kind, prediction.pattern.clone(), prediction.tier, places)
+}
+
+impl Strategy for Forecast {
+    fn name(&self) -> &'static str {
+        "predict"
+    }
+
+    fn next(&mut self) -> Next {
+        if let Some(predicted) = self.predicted.pop_front() {
+            return Next::Run(self.show(predicted));
+        }
+        if self.asked.iter().any(|asked| matches!(asked, Asked::Recording(_))) {
+            Next::Wait
+        } else if self.fruitless < FRUITLESS {
+            Next::Run(self.record())
+        } else {
+            Next::Exhausted
+        }
+    }
+
+    fn take(&mut self, feedback: &Feedback) {
+        let asked = self.asked.pop_front();
+        if let (Some(Asked::Recording(plan)), Some(trace)) = (asked, &feedback.trace) {
+            let fruitful = trace.events.len() <= MOST_EVENTS && self.predict(trace, &plan);
+            self.fruitless = if fruitful { 0 } else { self.fruitless + 1 };
+        }
+        self.overhear(feedback);
+    }
+
+    fn overhear(&mut self, feedback: &Feedback) {
+        if self.ground.take(feedback) {
+            self.fruitless = 0;
+        }
+    }
+}
