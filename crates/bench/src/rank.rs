@@ -1,6 +1,7 @@
 //! How many schedules the strategies need, and what these cost.
 
 mod cost;
+mod fixed;
 mod seeds;
 mod table;
 
@@ -37,6 +38,12 @@ pub enum Part {
         #[arg(long, value_name = "NAME", value_delimiter = ',')]
         only: Vec<String>,
     },
+    /// The subjects without their bugs: nothing may be found
+    Fixed {
+        /// Schedules for each subject, at most
+        #[arg(long, default_value_t = 2000)]
+        budget: u64,
+    },
     /// Schedules per second and memory, against threads and events
     Cost,
 }
@@ -45,6 +52,7 @@ pub fn run(part: &Part) -> Result<bool> {
     match part {
         Part::Table { budget } => table::run(*budget),
         Part::Seeds { budget, seeds, only } => seeds::run(*budget, *seeds, only),
+        Part::Fixed { budget } => fixed::run(*budget),
         Part::Cost => cost::run(),
     }
 }

@@ -8,6 +8,7 @@
 //! A strategy never runs anything itself: any number of workers may make the runs it asks for.
 
 mod backlog;
+mod contested;
 mod covering;
 mod delay_bound;
 mod dfs;

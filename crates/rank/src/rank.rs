@@ -3,7 +3,8 @@
 //! A work item is a state of the program and the thread that is preempted there. Each is queued under the first tuple
 //! of the ranking that has it, and the first in the queue is always next; so tuples are searched in their order, and
 //! nothing that an earlier tuple had is run again. Within a tuple items stand by variables, if these are taken some
-//! at a time, then by preemptions (the paper's work queues); of those, what the latest run led to comes first.
+//! at a time, then by preemptions (the paper's work queues); of those, preemptions before accesses that another thread
+//! could come before are first, and then what the latest run led to.
 //!
 //! A state is reached by the turns of an earlier run, so that a worker's snapshots serve; from there threads go by
 //! priority. What follows depends on the state and the priorities only, so nothing is run, or gone on with, where
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use threadbare_trace::{EventKind, Order, Plan, Policy, ThreadId, Turns};
 
 use crate::backlog::Backlog;
+use crate::contested::Contested;
 use crate::feedback::{Decision, Operation, Place};
 use crate::ground::Ground;
 use crate::orders::Orders;
@@ -35,10 +37,12 @@ struct WorkItem {
     preempted: Option<ThreadId>,
     order: usize,
     demand: Demand,
+    /// How many of its preemptions are before accesses that nobody else could come before.
+    idle: u32,
 }
 
-/// Where an item stands: place of the tuple, variables, preemptions, the run it came from, and when it came.
-type Key = (usize, Vec<u64>, u32, Reverse<u64>, u64);
+/// Where an item stands: place of the tuple, variables, preemptions, idle ones, the run it came from, and when it came.
+type Key = (usize, Vec<u64>, u32, u32, Reverse<u64>, u64);
 
 /// A run that was asked for.
 struct Asked {
@@ -106,7 +110,8 @@ impl Rank {
         self.beginnings += 1;
         (self.place, self.runs, self.incomplete) = (0, 0, false);
         let demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
-        let item = WorkItem { picks: Arc::new([]), len: 0, state: 0, preempted: None, order: 0, demand };
+        let picks = Arc::new([]);
+        let item = WorkItem { picks, len: 0, state: 0, preempted: None, order: 0, demand, idle: 0 };
         self.push(item, 0);
     }
 
@@ -115,7 +120,7 @@ impl Rank {
         let taken_apart = matches!(self.ranking.tuple(place).v, Variables::Some(_));
         let variables = if taken_apart { item.demand.variables.clone() } else { Vec::new() };
         self.count += 1;
-        let key = (place, variables, item.demand.preemptions, Reverse(self.runs), self.count);
+        let key = (place, variables, item.demand.preemptions, item.idle, Reverse(self.runs), self.count);
         self.queue.push(key, item, shared);
     }
 
@@ -159,6 +164,7 @@ impl Rank {
     fn search(&mut self, asked: &Asked, feedback: &Feedback) {
         let picks: Arc<[u16]> = feedback.picks().map(|thread| thread as u16).collect();
         let points = points(&feedback.decisions);
+        let contested = Contested::of(&feedback.decisions);
         let shared = picks.len() as u64 * 2 / points.len().max(1) as u64;
         let mut met_from = feedback.decisions.len();
         for (at, decision) in feedback.decisions.iter().enumerate().skip(asked.item.len + 1) {
@@ -176,6 +182,7 @@ impl Rank {
                 preempted: Some(preempted.clone()),
                 order: 0,
                 demand: more(&asked.item.demand, point),
+                idle: asked.item.idle + u32::from(point.is_idle(&contested)),
             };
             self.push(item, shared);
         }
@@ -207,6 +214,12 @@ struct Point {
     variable: Option<u64>,
     /// How often a thread has come to this place by now.
     repeats: u32,
+}
+
+impl Point {
+    fn is_idle(&self, contested: &Contested) -> bool {
+        self.variable.is_some_and(|variable| !contested.contains(self.thread, variable))
+    }
 }
 
 fn points(decisions: &[Decision]) -> Vec<Point> {

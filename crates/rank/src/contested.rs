@@ -1,0 +1,150 @@
+//! Memory that threads could come to in either order.
+//!
+//! An access that another thread's can only come before or after, because one thread was created or waited for in
+//! between, is not worth a preemption. What a run shows of this holds for that run; another may have accesses that it
+//! had not. So this says what to try first, never what to leave out.
+
+use std::collections::{HashMap, HashSet};
+
+use threadbare_trace::EventKind;
+
+use crate::feedback::{Decision, Operation};
+
+/// Accesses that are not ordered with a conflicting one of another thread, as thread and memory.
+pub struct Contested(HashSet<(u32, u64)>);
+
+/// By thread, how much of what it did has happened before: epochs end when a thread is created or ends.
+type Clock = HashMap<u32, u32>;
+
+/// The latest access of a thread to some memory.
+#[derive(Clone, Copy)]
+struct Access {
+    epoch: u32,
+    write: bool,
+}
+
+#[derive(Default)]
+struct Run {
+    clocks: HashMap<u32, Clock>,
+    /// By memory and thread, the latest read and the latest write.
+    latest: HashMap<u64, HashMap<u32, [Option<Access>; 2]>>,
+    contested: HashSet<(u32, u64)>,
+}
+
+impl Contested {
+    pub fn of(decisions: &[Decision]) -> Contested {
+        let mut run = Run::default();
+        for decision in decisions {
+            if let Some(operation) = decision.operation {
+                run.step(decision.picked, operation);
+            }
+        }
+        Contested(run.contested)
+    }
+
+    /// Thread and memory of an access.
+    pub fn contains(&self, thread: u32, memory: u64) -> bool {
+        self.0.contains(&(thread, memory))
+    }
+}
+
+impl Run {
+    fn step(&mut self, thread: u32, operation: Operation) {
+        match operation.kind {
+            EventKind::Fork => {
+                let clock = self.clocks.entry(thread).or_default();
+                *clock.entry(thread).or_default() += 1;
+                let inherited = clock.clone();
+                self.clocks.insert(operation.object as u32, inherited);
+            }
+            EventKind::Join => {
+                let ended = operation.object as u32;
+                let mut known = self.clocks.get(&ended).cloned().unwrap_or_default();
+                *known.entry(ended).or_default() += 1;
+                let clock = self.clocks.entry(thread).or_default();
+                for (other, epochs) in known {
+                    let epoch = clock.entry(other).or_default();
+                    *epoch = epochs.max(*epoch);
+                }
+            }
+            EventKind::Read => self.access(thread, operation.object, false),
+            EventKind::Write => self.access(thread, operation.object, true),
+            _ => {}
+        }
+    }
+
+    fn access(&mut self, thread: u32, memory: u64, write: bool) {
+        let clock = self.clocks.entry(thread).or_default();
+        let threads = self.latest.entry(memory).or_default();
+        for (&other, accesses) in threads.iter().filter(|&(&other, _)| other != thread) {
+            let seen = clock.get(&other).copied().unwrap_or(0);
+            let conflicts = |access: &&Access| (access.write || write) && access.epoch >= seen;
+            if accesses.iter().flatten().any(|access| conflicts(&access)) {
+                self.contested.extend([(thread, memory), (other, memory)]);
+            }
+        }
+        let epoch = clock.get(&thread).copied().unwrap_or(0);
+        threads.entry(thread).or_default()[usize::from(write)] = Some(Access { epoch, write });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feedback::Place;
+
+    const MAIN: u32 = 0;
+
+    fn contested(steps: &[(u32, EventKind, u64)]) -> Vec<(u32, u64)> {
+        let decision = |&(picked, kind, object): &(u32, EventKind, u64)| Decision {
+            state: 0,
+            picked,
+            alternatives: vec![picked],
+            operation: Some(Operation { kind, object, size: 4, place: Place { pc: 0, stack: 0 } }),
+        };
+        let decisions: Vec<Decision> = steps.iter().map(decision).collect();
+        let mut contested: Vec<_> = Contested::of(&decisions).0.into_iter().collect();
+        contested.sort_unstable();
+        contested
+    }
+
+    #[test]
+    fn what_a_thread_does_before_it_creates_another_or_after_it_has_waited_is_ordered() {
+        use EventKind::{Fork, Join, Read, Write};
+        let ordered = [
+            (MAIN, Write, 100),
+            (MAIN, Fork, 1),
+            (1, Write, 100),
+            (MAIN, Join, 1),
+            (MAIN, Read, 100),
+            (MAIN, Fork, 2),
+            (2, Write, 100),
+        ];
+        assert_eq!(contested(&ordered), []);
+    }
+
+    #[test]
+    fn two_threads_at_the_same_time_are_not() {
+        use EventKind::{Fork, Join, Read, Write};
+        let both = |kind| [(MAIN, Fork, 1), (MAIN, Fork, 2), (1, kind, 100), (2, Read, 100), (2, Write, 200)];
+        assert_eq!(contested(&both(Write)), [(1, 100), (2, 100)]);
+        assert_eq!(contested(&both(Read)), [], "reads do not conflict");
+        let parent =
+            [(MAIN, Fork, 1), (MAIN, Read, 100), (1, Write, 100), (MAIN, Join, 1), (MAIN, Read, 100)];
+        assert_eq!(contested(&parent), [(0, 100), (1, 100)]);
+    }
+
+    #[test]
+    fn order_is_passed_on() {
+        use EventKind::{Fork, Join, Write};
+        let chain = [
+            (MAIN, Fork, 1),
+            (1, Fork, 2),
+            (2, Write, 100),
+            (1, Join, 2),
+            (MAIN, Join, 1),
+            (MAIN, Write, 100),
+        ];
+        assert_eq!(contested(&chain), []);
+    }
+}
