@@ -20,6 +20,7 @@ use crate::cancellation::{self, Cancellation};
 use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
+use crate::processors::Affinity;
 use crate::wait::{self, Wait};
 use crate::{calls, handlers, learn, log, races, signals, snapshots, state, system};
 
@@ -54,6 +55,8 @@ pub struct Thread {
     pub last_value: u64,
     /// Read-write locks it holds for reading; other locks name their owner themselves.
     pub read_locks: Vec<u64>,
+    /// The processors it may run on, as the program sees it.
+    pub affinity: Affinity,
 }
 
 /// What a thread is about to do.
@@ -163,6 +166,7 @@ impl Thread {
             cancellable: false,
             last_value: 0,
             read_locks: Vec::new(),
+            affinity: Affinity::ALL,
         }
     }
 }
