@@ -25,6 +25,7 @@ use crate::target::{self, Ready};
 use pool::{Missed, Outcome, Pool, Setting};
 pub use source::Chosen;
 use source::{Label, Source};
+use summary::Obstacle;
 pub use summary::Summary;
 
 /// Of one program, unless the user says otherwise.
@@ -65,7 +66,7 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
     let mut summary = result?;
     summary.print(json)?;
     if summary.nothing_ended() {
-        return Err(nothing_known());
+        return Err(nothing_known(&summary, terms));
     }
     let cancelled = terms.limits.cancelled.load(Ordering::Relaxed);
     Ok(match summary.findings {
@@ -75,9 +76,17 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
     })
 }
 
-pub fn nothing_known() -> Problem {
-    Problem::new("no run came to its end, so nothing is known of the program")
-        .help("raise the limit that stopped them, or give the program less to do")
+/// Every run was stopped, at the limit that is named.
+pub fn nothing_known(summary: &Summary, terms: &Terms) -> Problem {
+    let (limit, flag) = match summary.obstacle() {
+        Obstacle::Events => (format!("{} events", terms.max_events), "--max-events"),
+        Obstacle::Time => (format!("{} s", terms.limits.time.as_secs()), "--time-limit"),
+        Obstacle::Memory => (format!("{} MiB", terms.limits.memory >> 20), "--memory-limit"),
+    };
+    Problem::new(format!(
+        "no run came to its end within {limit} ({flag}), so nothing is known of the program"
+    ))
+    .help("raise that limit, or give the program less to do")
 }
 
 /// Clips can be written to `out`, as far as can be told beforehand.
