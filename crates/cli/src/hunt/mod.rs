@@ -80,7 +80,11 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
 pub fn nothing_known(summary: &Summary, terms: &Terms) -> Problem {
     let (limit, flag) = match summary.obstacle() {
         Obstacle::Events => (format!("{} events", terms.max_events), "--max-events"),
-        Obstacle::Time => (format!("{} s", terms.limits.time.as_secs()), "--time-limit"),
+        // No run may go on when the time of the whole hunt is over.
+        Obstacle::Time => match terms.budget.time.filter(|&budget| budget < terms.limits.time) {
+            Some(budget) => (format!("{} s", budget.as_secs()), "--budget"),
+            None => (format!("{} s", terms.limits.time.as_secs()), "--time-limit"),
+        },
         Obstacle::Memory => (format!("{} MiB", terms.limits.memory >> 20), "--memory-limit"),
     };
     Problem::new(format!(
