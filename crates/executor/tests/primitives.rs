@@ -37,6 +37,8 @@ fn condition_variables() {
         ("predicate", &["ready"]),
         ("nobody_signals", &["1 1 1"]),
         ("timed", &["ready", "timed out"]),
+        ("patient", &["ready"]),
+        ("in_vain", &["timed out"]),
         ("monotonic", &["1 1 1 0"]),
         ("not_owned", &["1"]),
         ("held_twice", &["deadlock"]),

@@ -22,6 +22,13 @@ fn functions_are_of_the_present_version() {
     Built::new("versions.c").check(&[("conditions", &["0"]), ("paths", &["/"]), ("processors", &["some"])]);
 }
 
+/// A program that starts a thread for each processor starts the same ones on every machine.
+#[test]
+fn there_are_four_processors_everywhere() {
+    Built::new("processors.c")
+        .check(&[("counts", &["4 4 4 4 no limits"]), ("pinned", &["4 0 1 Invalid argument"])]);
+}
+
 /// What a run leaves in a pipe, an event descriptor or an epoll set that the program made before its first
 /// thread, the next run does not find there.
 #[test]

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 use crate::carrier::Carrier;
 use crate::hash::Random;
 use crate::real::real;
-use crate::{active, state};
+use crate::{active, processors, state};
 
 static RANDOM: Carrier<Random> = Carrier::new(Random(0));
 
@@ -115,6 +115,9 @@ macro_rules! open {
             if is_random_device(path) {
                 return random_file();
             }
+            if processors::is_limit(path) {
+                return processors::no_limit();
+            }
             real!($name(path => *const c_char, flags => c_int, mode => c_uint) -> c_int)
         }
     )+ };
@@ -128,6 +131,10 @@ macro_rules! fopen {
             if is_random_device(path) {
                 // SAFETY: a descriptor of our own.
                 return unsafe { libc::fdopen(random_file(), c"r".as_ptr()) };
+            }
+            if processors::is_limit(path) {
+                processors::no_limit();
+                return std::ptr::null_mut();
             }
             real!($name(path => *const c_char, mode => *const c_char) -> *mut libc::FILE)
         }

@@ -31,7 +31,7 @@ impl Scheduler {
         let mut alternatives = Bits::default();
         let may_go = |index: usize| {
             self.can_run(index)
-                || !matches!(self.threads[index].wait, Wait::Sleep) && self.may_expire(index)
+                || !matches!(self.threads[index].wait, Wait::Sleep) && self.may_expire_early(index)
                 || self.may_wake_spuriously(index)
         };
         (0..self.threads.len()).filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));

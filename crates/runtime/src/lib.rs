@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `hooks`, `atomics`, `annotations` | what the compiler calls |
 //! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `handlers`, `stdio`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `panics`, `descriptors`, `files`, `channels`, `identity`, `chance`, `versions` | what else it calls that must be seen or fixed |
+//! | `heap`, `memory`, `process`, `panics`, `descriptors`, `files`, `channels`, `identity`, `processors`, `chance`, `versions` | what else it calls that must be seen or fixed |
 //! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
 //! | `context`, `calls`, `library_code` | switching between threads; their call stacks; whose affair it is |
 //! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
@@ -57,6 +57,7 @@ mod modules;
 mod panics;
 mod plan;
 mod process;
+mod processors;
 mod races;
 mod real;
 mod sampling;

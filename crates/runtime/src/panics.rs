@@ -49,7 +49,7 @@ extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
 
 /// Where the innermost instrumented function has called out of instrumented code: the line that panics, and
 /// not one of those that carry a panic out.
-fn innermost_instrumented_call() -> u64 {
+pub fn innermost_instrumented_call() -> u64 {
     extern "C" fn visit(context: *mut UnwindContext, search: *mut c_void) -> c_int {
         // SAFETY: the unwinder's context, and the pair passed below.
         unsafe {

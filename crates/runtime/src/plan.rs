@@ -318,7 +318,7 @@ impl Scheduler {
     fn end_longest_sleep(&mut self) -> Option<usize> {
         self.follower.last_expiry = self.follower.operations;
         self.look_outside();
-        self.expire_earliest()
+        self.expire_earliest(Scheduler::may_expire_early)
     }
 
     /// Who is ready depends on nothing but who can run, however the program was brought here.
@@ -342,12 +342,14 @@ impl Scheduler {
 
     #[inline(never)]
     fn pick_randomly(&mut self) -> Option<usize> {
-        let random = &mut self.follower.random;
-        let waits = |&index: &usize| !matches!(self.threads[index].wait, Wait::Sleep);
-        if !self.timed.is_empty() && random.below(EARLY_TIMEOUT) == 0 {
+        if !self.timed.is_empty() && self.follower.random.below(EARLY_TIMEOUT) == 0 {
+            let waits = |&index: &usize| {
+                !matches!(self.threads[index].wait, Wait::Sleep)
+                    && (self.can_run(index) || self.may_expire_early(index))
+            };
             let timed: Vec<usize> = self.timed.iter().filter(waits).collect();
             if !timed.is_empty() {
-                let index = timed[random.below(timed.len() as u64) as usize];
+                let index = timed[self.follower.random.below(timed.len() as u64) as usize];
                 if self.can_run(index) || self.expire(index) {
                     return Some(index);
                 }

@@ -12,7 +12,7 @@ use crate::hooks::{IGNORE, WATCH};
 use crate::log::Entry;
 use crate::real::real;
 use crate::scheduler::{Operation, finish, point};
-use crate::{ACTIVE, active, handlers, identity, log, modules, panics, system, threads};
+use crate::{ACTIVE, active, handlers, identity, library_code, log, modules, panics, system, threads};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -141,7 +141,11 @@ extern "C" fn abort_(pc: u64) -> ! {
     panics::aborts();
     // From libstdc++ it is the end of `std::terminate`; a program may call it while it handles an exception.
     let terminates = modules::is_system(pc);
-    let pc = modules::users_call(pc);
+    let pc = match library_code::is_users(pc) {
+        true => modules::users_call(pc),
+        // `std::process::abort`.
+        false => panics::innermost_instrumented_call(),
+    };
     match uncaught_exception().filter(|_| terminates) {
         Some(name) => finish(Ending::Exception, 0, pc, &name),
         None => finish(Ending::Abort, 0, pc, ""),

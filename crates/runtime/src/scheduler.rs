@@ -20,6 +20,7 @@ use crate::cancellation::{self, Cancellation};
 use crate::carrier::Carrier;
 use crate::context::{self, Context};
 use crate::plan::Follower;
+use crate::processors::Affinity;
 use crate::wait::{self, Wait};
 use crate::{calls, handlers, learn, log, races, signals, snapshots, state, system};
 
@@ -54,6 +55,8 @@ pub struct Thread {
     pub last_value: u64,
     /// Read-write locks it holds for reading; other locks name their owner themselves.
     pub read_locks: Vec<u64>,
+    /// The processors it may run on, as the program sees it.
+    pub affinity: Affinity,
 }
 
 /// What a thread is about to do.
@@ -163,6 +166,7 @@ impl Thread {
             cancellable: false,
             last_value: 0,
             read_locks: Vec::new(),
+            affinity: Affinity::ALL,
         }
     }
 }
@@ -289,7 +293,7 @@ impl Scheduler {
     fn pick_by_time(&mut self) -> Option<usize> {
         self.look_outside();
         let ready = self.ready.iter().find(|&index| self.can_run(index));
-        ready.or_else(|| self.expire_earliest())
+        ready.or_else(|| self.expire_earliest(Scheduler::may_expire))
     }
 
     #[inline]
@@ -308,6 +312,15 @@ impl Scheduler {
     /// A timed wait that could time out, and the thread then go on at once.
     pub fn may_expire(&self, index: usize) -> bool {
         self.threads[index].deadline.is_some() && self.threads[index].wait.may_end(index)
+    }
+
+    /// … though others can run. No machine is so busy that they would not have run within an hour, so that a longer
+    /// wait is one for them; a sleep is over when it is over.
+    pub fn may_expire_early(&self, index: usize) -> bool {
+        const HOUR: u64 = 3_600_000_000_000;
+        let thread = &self.threads[index];
+        let is_near = thread.deadline.is_some_and(|deadline| deadline <= self.now.saturating_add(HOUR));
+        (is_near || matches!(thread.wait, Wait::Sleep)) && self.may_expire(index)
     }
 
     /// Lets the timed wait of `index` time out, if it may.
@@ -345,10 +358,10 @@ impl Scheduler {
         self.can_run(index) || self.expire(index) || self.wake_spuriously(index)
     }
 
-    /// Lets the wait that is over first time out.
+    /// Of the waits that may, lets the one that is over first time out.
     #[cold]
-    pub fn expire_earliest(&mut self) -> Option<usize> {
-        let mut waiting: Vec<usize> = self.timed.iter().collect();
+    pub fn expire_earliest(&mut self, may: fn(&Scheduler, usize) -> bool) -> Option<usize> {
+        let mut waiting: Vec<usize> = self.timed.iter().filter(|&index| may(self, index)).collect();
         waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
         waiting.into_iter().find(|&index| self.expire(index))
     }

@@ -14,7 +14,7 @@ use crate::real::real;
 use crate::scheduler::{self, Operation, Thread, finish, point};
 use crate::time::{self, Clock};
 use crate::wait::Wait;
-use crate::{active, calls, cancellation, handlers, heap, layout, log, server};
+use crate::{active, calls, cancellation, handlers, heap, layout, log, processors, server};
 
 type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
@@ -98,6 +98,7 @@ pub extern "C" fn create(
         start: (Some(routine), argument),
         detached,
         handlers: handlers::inherited(),
+        affinity: processors::inherited(),
         ..Thread::new(id, context, calls)
     };
     let routine = routine as *const () as u64;

@@ -26,5 +26,4 @@ present! {
     pthread_cond_init @ c"GLIBC_2.3.2" (condition, attributes);
     realpath @ c"GLIBC_2.3" (path, resolved);
     regexec @ c"GLIBC_2.3.4" (expression, text, count, matches, flags);
-    sched_getaffinity @ c"GLIBC_2.3.4" (process, size, set);
 }

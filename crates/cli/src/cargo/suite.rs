@@ -117,7 +117,7 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
     };
     report.findings = findings.into_inner();
     report.runs = result.as_ref().map_or(0, |summary| summary.runs);
-    let result = result.and_then(|summary| verdict(&summary, terms.lonely));
+    let result = result.and_then(|summary| verdict(&summary, &terms));
     report.result = result.unwrap_or_else(|problem| {
         report.problem = Some(problem.to_string());
         Verdict::CouldNotRun
@@ -129,10 +129,10 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
     report
 }
 
-fn verdict(summary: &Summary, lonely: u32) -> Result<Verdict, Problem> {
+fn verdict(summary: &Summary, terms: &Terms) -> Result<Verdict, Problem> {
     match summary.findings {
-        0 if summary.nothing_ended() => Err(hunt::nothing_known()),
-        0 if summary.threads <= lonely => Ok(Verdict::NoThreads),
+        0 if summary.nothing_ended() => Err(hunt::nothing_known(summary, terms)),
+        0 if summary.threads <= terms.lonely => Ok(Verdict::NoThreads),
         0 => Ok(Verdict::Passed),
         _ => Ok(Verdict::Failed),
     }

@@ -22,6 +22,7 @@ use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
 use pool::{Missed, Outcome, Pool, Setting};
+use summary::Obstacle;
 pub use summary::Summary;
 
 /// Of one program, unless the user says otherwise.
@@ -62,7 +63,7 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
     let mut summary = result?;
     summary.print(json)?;
     if summary.nothing_ended() {
-        return Err(nothing_known());
+        return Err(nothing_known(&summary, terms));
     }
     let cancelled = terms.limits.cancelled.load(Ordering::Relaxed);
     Ok(match summary.findings {
@@ -72,9 +73,21 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
     })
 }
 
-pub fn nothing_known() -> Problem {
-    Problem::new("no run came to its end, so nothing is known of the program")
-        .help("raise the limit that stopped them, or give the program less to do")
+/// Every run was stopped, at the limit that is named.
+pub fn nothing_known(summary: &Summary, terms: &Terms) -> Problem {
+    let (limit, flag) = match summary.obstacle() {
+        Obstacle::Events => (format!("{} events", terms.max_events), "--max-events"),
+        // No run may go on when the time of the whole hunt is over.
+        Obstacle::Time => match terms.budget.time.filter(|&budget| budget < terms.limits.time) {
+            Some(budget) => (format!("{} s", budget.as_secs()), "--budget"),
+            None => (format!("{} s", terms.limits.time.as_secs()), "--time-limit"),
+        },
+        Obstacle::Memory => (format!("{} MiB", terms.limits.memory >> 20), "--memory-limit"),
+    };
+    Problem::new(format!(
+        "no run came to its end within {limit} ({flag}), so nothing is known of the program"
+    ))
+    .help("raise that limit, or give the program less to do")
 }
 
 /// Clips can be written to `out`, as far as can be told beforehand.

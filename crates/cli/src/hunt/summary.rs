@@ -58,6 +58,13 @@ struct Stopped {
     memory_limit: u64,
 }
 
+/// What keeps runs from coming to their end.
+pub enum Obstacle {
+    Events,
+    Time,
+    Memory,
+}
+
 impl Summary {
     pub fn new(start: Instant) -> Summary {
         Summary {
@@ -99,6 +106,16 @@ impl Summary {
     pub fn nothing_ended(&self) -> bool {
         let Stopped { max_events, time_limit, memory_limit } = self.stopped;
         self.runs > 0 && max_events + time_limit + memory_limit == self.runs
+    }
+
+    /// What stopped the runs of which none came to its end. The bound on events begins low: that it stopped some says
+    /// little, if others were allowed more.
+    pub fn obstacle(&self) -> Obstacle {
+        match self.stopped {
+            Stopped { memory_limit: 1.., .. } => Obstacle::Memory,
+            Stopped { time_limit: 1.., .. } => Obstacle::Time,
+            Stopped { .. } => Obstacle::Events,
+        }
     }
 
     pub fn print(&mut self, json: bool) -> Result<(), Problem> {

@@ -40,6 +40,27 @@ fn bugs_are_found_and_replayed_also_after_an_edit() {
     assert!(replayed.stdout.contains("reproduced in 1 of 1 runs"), "{}{}", replayed.stdout, replayed.stderr);
 }
 
+/// Protects that inlining and optimisation hide neither bugs nor the user's lines, and that a clip knows its profile.
+#[test]
+fn bugs_are_found_and_replayed_in_release_builds() {
+    let project = Project::new("bank");
+    let said = project.threadbare(&["test", "--lib", "--release", "--json"]);
+    assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
+    for (test, kind) in [("tests::loses_a_deposit", "panic"), ("tests::locks_in_two_orders", "deadlock")] {
+        let finding = &said.findings(test)[0];
+        assert_eq!(finding["kind"], kind);
+        assert!(finding["locations"].to_string().contains("src/lib.rs"), "{finding}");
+        let clip = finding["clip"].as_str().expect("a clip");
+        let replayed = project.threadbare(&["replay", clip]);
+        assert!(
+            replayed.stdout.contains("reproduced in 1 of 1 runs"),
+            "{}{}",
+            replayed.stdout,
+            replayed.stderr
+        );
+    }
+}
+
 /// Protects what a person sees of a panic: its words, the user's own lines with what was read there, nobody
 /// else's, and the command that replays it.
 #[test]

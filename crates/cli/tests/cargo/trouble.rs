@@ -13,6 +13,7 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
     let expected = [
         ("tests::aborts", "failed"),
         ("tests::aborts_after_a_caught_panic", "failed"),
+        ("tests::counts_processors", "passed"),
         ("tests::never_ends", "could-not-run"),
         ("tests::prints_10_mb", "passed"),
         ("tests::starts_a_process", "passed"),
@@ -26,12 +27,17 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         said.stdout
     );
     for test in ["tests::aborts", "tests::aborts_after_a_caught_panic"] {
-        assert_eq!(said.findings(test)[0]["failure"], "aborted", "{}", said.stdout);
+        let finding = &said.findings(test)[0];
+        assert_eq!(finding["failure"], "aborted", "{}", said.stdout);
+        let places = finding["locations"].to_string();
+        assert!(places.contains("lib.rs"), "{places}");
     }
     let lines = said.json();
     let stuck = lines.iter().find(|line| line["test"] == "tests::never_ends").expect("a line");
     assert!(
-        stuck["problem"].as_str().is_some_and(|words| words.contains("no run came to its end")),
+        stuck["problem"]
+            .as_str()
+            .is_some_and(|words| words.contains("no run came to its end within 5 s (--time-limit)")),
         "{stuck}"
     );
 }

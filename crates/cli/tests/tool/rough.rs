@@ -65,7 +65,12 @@ fn a_run_that_hangs_is_stopped_and_located() {
     assert!(stdout.contains("1 run was stopped at the time limit"), "{stdout}");
     assert!(stdout.contains("the last of them was in thread number 1 by creation, at"), "{stdout}");
     assert!(stdout.contains("hangs.c:8"), "{stdout}");
-    assert!(stderr.contains("no run came to its end"), "{stderr}");
+    assert!(stderr.contains("no run came to its end within 1 s (--time-limit)"), "{stderr}");
+
+    let short = ["hunt", path(&source), "--budget", "1s", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(&mut tool(&short));
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("no run came to its end within 1 s (--budget)"), "{stderr}");
 
     let trace = directory.path().join("run.tbt");
     let (stdout, stderr, code) = run(tool(&["record", path(&source), "--out", path(&trace)]).args(limit));

@@ -122,16 +122,39 @@ static int nobody_signals(void) {
     return 0;
 }
 
-static void *wait_a_second(void *nobody) {
-    struct timespec until = in_seconds(CLOCK_REALTIME, 1);
+static void wait_for_seconds(int seconds) {
+    struct timespec until = in_seconds(CLOCK_REALTIME, seconds);
     pthread_mutex_lock(&mutex);
     while (!ready && found != ETIMEDOUT) found = pthread_cond_timedwait(&condition, &mutex, &until);
     pthread_mutex_unlock(&mutex);
+}
+
+static void *wait_a_second(void *nobody) {
+    wait_for_seconds(1);
     return nobody;
 }
 
 static int timed(void) {
     both(wait_a_second, set_ready);
+    puts(found == ETIMEDOUT ? "timed out" : "ready");
+    return 0;
+}
+
+static void *wait_a_day(void *nobody) {
+    wait_for_seconds(24 * 3600);
+    return nobody;
+}
+
+/* Nobody is kept from running for so long. */
+static int patient(void) {
+    both(wait_a_day, set_ready);
+    puts(found == ETIMEDOUT ? "timed out" : "ready");
+    return 0;
+}
+
+/* … but if nobody comes, it ends. */
+static int in_vain(void) {
+    both(wait_a_day, nothing);
     puts(found == ETIMEDOUT ? "timed out" : "ready");
     return 0;
 }
@@ -203,6 +226,8 @@ int main(int argc, char **argv) {
     SCENARIO(trusting);
     SCENARIO(nobody_signals);
     SCENARIO(timed);
+    SCENARIO(patient);
+    SCENARIO(in_vain);
     SCENARIO(monotonic);
     SCENARIO(not_owned);
     SCENARIO(held_twice);

@@ -55,6 +55,12 @@ mod tests {
     }
 
     #[test]
+    fn counts_processors() {
+        let count = thread::spawn(|| thread::available_parallelism().unwrap().get()).join().unwrap();
+        assert_eq!(count, 4);
+    }
+
+    #[test]
     fn never_ends() {
         thread::spawn(|| {}).join().unwrap();
         loop {
