@@ -16,8 +16,45 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Line {
-    Finding { kind: String, failure: String },
+    Finding(Finding),
     Summary(Summary),
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    kind: String,
+    pattern: String,
+    failure: String,
+    unit: Option<String>,
+    harm: Option<String>,
+    locations: Vec<Place>,
+}
+
+#[derive(Deserialize)]
+struct Place {
+    file: String,
+    line: u32,
+}
+
+impl Finding {
+    /// The bug is what the anomaly did to the program, or is the anomaly.
+    fn shows(&self, expected: &Expected) -> bool {
+        match &expected.message {
+            Some(message) => self.failure.contains(message),
+            None => self.kind == expected.kind || !self.failure.is_empty(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        let name = |place: &Place| {
+            let file = Path::new(&place.file).file_name().unwrap_or_default();
+            format!("{}:{}", file.to_string_lossy(), place.line)
+        };
+        let places: Vec<String> = self.locations.iter().map(name).collect();
+        let unit = self.unit.as_ref().map_or(String::new(), |unit| format!(", unit by {unit}"));
+        let harm = self.harm.as_deref().unwrap_or_default();
+        format!("{} ({}{unit}) at {}: {harm} {}", self.kind, self.pattern, places.join(", "), self.failure)
+    }
 }
 
 #[derive(Deserialize)]
@@ -62,15 +99,6 @@ fn row(figures: [u64; 7]) -> String {
     figures.map(|figure| format!("{figure:>6}")).join("")
 }
 
-/// The bug is what a confirmed anomaly did to the program, or is that anomaly.
-fn shows(line: &Line, expected: &Expected) -> bool {
-    let Line::Finding { kind, failure } = line else { return false };
-    match &expected.message {
-        Some(message) => failure.contains(message),
-        None => *kind == expected.kind || !failure.is_empty(),
-    }
-}
-
 fn predict(tool: &Path, source: &Path, fixed: bool, out: &Path) -> Result<Vec<Line>> {
     let mut command = Command::new(tool);
     command.arg("predict").arg(source).arg("--json").arg("--out").arg(out);
@@ -87,7 +115,7 @@ fn predict(tool: &Path, source: &Path, fixed: bool, out: &Path) -> Result<Vec<Li
 }
 
 /// Predicts on the subjects of the paper, or on the subjects called `names`. Good if every known bug is found, and none
-/// in the fixed versions.
+/// in the fixed versions. What else is confirmed there is printed, to be judged.
 pub fn run(names: &[String]) -> Result<bool> {
     let tool = build::tool()?;
     let out = tempfile::tempdir()?;
@@ -107,16 +135,27 @@ pub fn run(names: &[String]) -> Result<bool> {
         let mut name = subject.name.as_str();
         for fixed in [false, true] {
             let lines = predict(&tool, &source, fixed, out.path())?;
-            let found = subject.expected.iter().any(|bug| lines.iter().any(|line| shows(line, bug)));
-            good &= found != fixed;
+            let findings = lines.iter().filter_map(|line| match line {
+                Line::Finding(finding) => Some(finding),
+                Line::Summary(_) => None,
+            });
+            let found = subject.expected.iter().any(|bug| findings.clone().any(|finding| finding.shows(bug)));
+            good &= found != fixed || subject.expected.is_empty();
             let summary = lines.iter().find_map(|line| match line {
                 Line::Summary(summary) => Some(summary.row()),
-                Line::Finding { .. } => None,
+                Line::Finding(_) => None,
             });
             let version = if fixed { "fixed" } else { "ours" };
-            let verdict = if found { "found" } else { "not found" };
+            let verdict = match found {
+                true => "found",
+                false if subject.expected.is_empty() => "none known",
+                false => "not found",
+            };
             println!("{name:<18} {version:<8}{}   {verdict}", summary.unwrap_or_default());
             name = "";
+            if fixed {
+                findings.for_each(|finding| println!("{:<18}   {}", "", finding.describe().trim_end()));
+            }
         }
         for row_of_paper in &subject.published.pecan {
             println!("{:<18} {:<8}{}", "", "paper", paper(row_of_paper));

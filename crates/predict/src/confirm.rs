@@ -1,7 +1,7 @@
 //! Confirmation (section 6.3): did the anomaly happen in the run that was to show it?
 //!
-//! It is looked for in the trace of that run, by what each event of the prediction is in every run of the same build:
-//! the n-th time that its thread does this at this place.
+//! That run has to be the schedule, event by event. The anomaly is then looked for in its trace, by what each event of
+//! the prediction is in every run of the same build: the n-th time that its thread does this at this place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,11 +116,8 @@ impl Awaited {
 
     /// The same thing done by the same thread at the same place.
     fn same(&self, trace: &Trace) -> impl Iterator<Item = usize> {
-        let is_same = |(_, event): &(usize, &Event)| {
-            trace.threads[event.thread as usize] == self.thread
-                && event.kind == self.kind
-                && trace.locations[event.location as usize].address == self.address
-        };
+        let is_same =
+            |(_, event): &(usize, &Event)| what(trace, event) == (&self.thread, self.kind, self.address);
         trace.events.iter().enumerate().filter(is_same).map(|(at, _)| at)
     }
 
@@ -140,6 +137,20 @@ fn is_uninterrupted(trace: &Trace, found: &[usize]) -> bool {
     let between =
         |pair: &[usize]| trace.events[pair[0] + 1..pair[1]].iter().all(|event| event.kind.is_silent());
     found.windows(2).all(between)
+}
+
+/// The run went as the schedule says, event by event, to the end of the schedule or to its own.
+pub fn follows(history: &History<'_>, schedule: &[u32], run: &Trace) -> bool {
+    let is_event = |event: &&Event| !event.kind.is_silent();
+    let planned = schedule.iter().map(|&event| history.event(event)).filter(is_event);
+    let mut done = run.events.iter().filter(is_event).zip(planned);
+    done.all(|(done, planned)| what(run, done) == what(history.trace(), planned))
+}
+
+/// What an event is in every run: who does what, and where.
+fn what<'t>(trace: &'t Trace, event: &Event) -> (&'t ThreadId, EventKind, u64) {
+    let thread = &trace.threads[event.thread as usize];
+    (thread, event.kind, trace.locations[event.location as usize].address)
 }
 
 /// The serial orders of the units of work in a prediction: one after the other, whole, in every order.
@@ -170,4 +181,24 @@ pub fn final_values(history: &History<'_>, prediction: &Prediction, run: &Trace)
         }
     }
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::import;
+
+    use super::*;
+
+    /// Protects against taking a run that went its own way for one that showed the prediction.
+    #[test]
+    fn a_run_follows_a_schedule_to_the_end_of_either() {
+        let trace = |text: &str| import::std(text.as_bytes()).expect("the trace is well formed");
+        let recorded = trace("T0|fork(T1)|1\nT0|w(x)|2\nT1|w(x)|3\nT1|r(y)|4\n");
+        let history = History::new(&recorded).expect("it can be analysed");
+        let follows = |run: &str| follows(&history, &[0, 2, 1], &trace(run));
+        assert!(follows("T0|fork(T1)|1\nT1|w(x)|3\nT0|w(x)|2\nT1|r(z)|5\n"));
+        assert!(follows("T0|fork(T1)|1\nT1|w(x)|3\n"));
+        assert!(!follows("T0|fork(T1)|1\nT0|w(x)|2\nT1|w(x)|3\n"));
+        assert!(!follows("T0|fork(T1)|1\nT1|r(x)|3\nT0|w(x)|2\n"));
+    }
 }

@@ -111,3 +111,89 @@ fn expose_passes(history: &History<'_>, accesses: &[u32], exposed: &mut [bool]) 
         accesses[window].iter().copied().chain(same).for_each(|earlier| expose(earlier, event));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::{EventKind, Trace, import};
+
+    use super::*;
+    use crate::pattern;
+
+    const FORKS: &str = "T0|fork(T1)|1\nT0|fork(T2)|1\n";
+
+    /// A trace in STD, after the forks of T1 and T2.
+    fn trace(operations: &str) -> Trace {
+        let lines = operations.split_whitespace().map(|operation| operation.replace(':', "|") + "|2\n");
+        import::std((FORKS.to_owned() + &lines.collect::<String>()).as_bytes()).expect("it is well formed")
+    }
+
+    /// The names of the exposed variables, of those that are accessed.
+    fn names(trace: &Trace, patterns: &[Pattern]) -> String {
+        let history = History::new(trace).expect("it can be analysed");
+        let exposed = exposed(&history, &Accesses::of(&history), patterns);
+        let mut names: Vec<&str> = Vec::new();
+        for event in trace.events.iter().filter(|event| event.kind.is_access()) {
+            if exposed[history.variables().variable(event) as usize] {
+                names.push(&trace.objects[event.object as usize].display);
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names.join(" ")
+    }
+
+    fn exposed_in(operations: &str) -> String {
+        names(&trace(operations), &pattern::built_in())
+    }
+
+    #[test]
+    fn a_variable_that_one_lock_guards_all_the_way_is_not_exposed() {
+        let one = "T1:acq(l) T1:r(x) T1:w(x) T1:rel(l) T2:acq(l) T2:w(x) T2:rel(l)";
+        assert_eq!(exposed_in(one), "");
+    }
+
+    #[test]
+    fn a_variable_without_a_common_lock_is_exposed() {
+        assert_eq!(exposed_in("T1:acq(l) T1:w(x) T1:rel(l) T2:acq(m) T2:w(x) T2:rel(m)"), "x");
+        assert_eq!(exposed_in("T1:acq(l) T1:w(x) T1:rel(l) T2:w(x)"), "x");
+    }
+
+    /// Two units that both read may run at the same time.
+    #[test]
+    fn a_lock_held_for_reading_is_no_guard() {
+        let mut trace = trace("T1:acq(l) T1:w(x) T1:rel(l) T2:acq(l) T2:w(x) T2:rel(l)");
+        for event in &mut trace.events {
+            event.kind = match event.kind {
+                EventKind::Lock => EventKind::ReadLock,
+                EventKind::Unlock => EventKind::ReadUnlock,
+                kind => kind,
+            };
+        }
+        assert_eq!(names(&trace, &pattern::built_in()), "x");
+    }
+
+    /// The unit is that of the outer lock; nobody else holds it.
+    #[test]
+    fn a_lock_that_is_given_back_in_the_unit_seals_nothing() {
+        let inner = "T1:acq(u) T1:acq(l) T1:r(x) T1:rel(l) T1:acq(l) T1:w(x) T1:rel(l) T1:rel(u)";
+        assert_eq!(exposed_in(&format!("{inner} T2:acq(l) T2:w(x) T2:rel(l)")), "x");
+    }
+
+    /// An atomic set is as exposed as its weakest member.
+    #[test]
+    fn a_variable_is_exposed_by_another_of_its_unit() {
+        let sealed = "T1:acq(l) T1:w(x) T1:w(y) T1:rel(l) T2:acq(l) T2:w(x) T2:rel(l)";
+        assert_eq!(exposed_in(&format!("{sealed} T2:acq(l) T2:w(y) T2:rel(l)")), "");
+        assert_eq!(exposed_in(&format!("{sealed} T2:w(y)")), "x y");
+    }
+
+    /// What a user looks for may be made of units that nobody interrupts.
+    #[test]
+    fn a_pattern_without_interruption_exposes_everything() {
+        let text = "[[pattern]]\nname = \"p\"\nkind = \"atomicity-violation\"\n\
+                    T = \"a-b\"\nSV = \"s-s\"\nAR = \"u-v\"\nAT = \"w-w\"\n";
+        let patterns = pattern::parse(text).expect("it is a pattern");
+        let sealed = trace("T1:acq(l) T1:w(x) T1:rel(l) T2:acq(l) T2:w(x) T2:rel(l)");
+        assert_eq!(names(&sealed, &patterns), "x");
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{Event, Outcome, Trace};
+use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
 
 use crate::communication::{self, Edge};
 use crate::error::PredictError;
@@ -117,6 +117,17 @@ impl<'t> History<'t> {
 
     pub fn line(&self, event: u32) -> Line {
         self.lines[self.event(event).location as usize]
+    }
+
+    /// The thread that the event creates.
+    pub fn forked(&self, event: u32) -> Option<u32> {
+        let event = self.event(event);
+        match self.trace.objects[event.object as usize].name {
+            ObjectName::Thread(child) if event.kind == EventKind::Fork && event.outcome == Outcome::Done => {
+                Some(child)
+            }
+            _ => None,
+        }
     }
 
     /// The event writes memory, rather than only reading it.

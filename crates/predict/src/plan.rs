@@ -1,86 +1,88 @@
-//! A schedule as the steps of a plan.
+//! A schedule as the turns of a plan.
 //!
-//! A thread that is switched away from stands before its next event, and that event is where its step stops. This
-//! fits as long as threads do what they did in the trace; the last thing that an anomaly makes a thread do may be
-//! another than recorded.
+//! Turns say how far each thread goes and not where it then stands: what an anomaly makes of a variable may send a
+//! thread another way as soon as it has happened.
 
-use std::collections::HashMap;
-
-use threadbare_trace::{Event, EventKind, Step, Until};
+use threadbare_trace::{Event, EventKind, Turns};
 
 use crate::history::History;
 
-/// The steps that force a schedule.
-pub fn steps(history: &History<'_>, schedule: &[u32]) -> Vec<Step> {
-    let mut stops = Stops::new(history);
-    let mut steps = Vec::new();
-    let turns = schedule.chunk_by(|a, b| history.thread(*a) == history.thread(*b));
-    for turn in turns {
-        let last = turn[turn.len() - 1];
-        // A turn of nothing but bookkeeping is none.
-        if turn.iter().all(|&event| !is_stop(history, event)) {
-            continue;
+/// The turns that force a schedule: each event that a thread can stand before is one.
+///
+/// Turns name threads by the order of their creation, which is that of the schedule and not that of the trace.
+pub fn turns(history: &History<'_>, schedule: &[u32]) -> Vec<Turns> {
+    let mut created = vec![0; history.threads()];
+    let mut last_created = 0;
+    let mut picks = Vec::new();
+    for &event in schedule {
+        if is_stop(history, event) {
+            picks.push(created[history.thread(event) as usize]);
         }
-        let thread = history.thread(last);
-        let id = history.trace().threads[thread as usize].clone();
-        let until = stops.after(thread, history.local(last) + 1);
-        steps.push(Step { thread: id, until });
-    }
-    steps
-}
-
-/// Finds where steps stop.
-struct Stops<'h, 't> {
-    history: &'h History<'t>,
-    /// By thread: how many of its events were counted.
-    counted: Vec<u32>,
-    seen: HashMap<(u32, EventKind, u64), u32>,
-}
-
-impl<'h, 't> Stops<'h, 't> {
-    fn new(history: &'h History<'t>) -> Stops<'h, 't> {
-        Stops { history, counted: vec![0; history.threads()], seen: HashMap::new() }
-    }
-
-    /// The stop of a thread that has done its first `done` events, which are not fewer than at the last call.
-    fn after(&mut self, thread: u32, done: u32) -> Until {
-        let events = self.history.events_of(thread);
-        for &event in &events[self.counted[thread as usize] as usize..done as usize] {
-            if is_stop(self.history, event) {
-                *self.seen.entry(self.key(self.history.event(event))).or_default() += 1;
-            }
+        if let Some(child) = history.forked(event) {
+            last_created += 1;
+            created[child as usize] = last_created;
         }
-        self.counted[thread as usize] = done;
-        let next = events[done as usize..].iter().find(|&&event| is_stop(self.history, event));
-        let next = next.map(|&event| self.key(self.history.event(event))).or_else(|| self.pending(thread));
-        let Some(key @ (_, kind, address)) = next else { return Until::End };
-        let occurrence = self.seen.get(&key).copied().unwrap_or(0) + 1;
-        Until::Before { kind, address, occurrence }
     }
-
-    fn key(&self, event: &Event) -> (u32, EventKind, u64) {
-        (event.thread, event.kind, self.history.trace().locations[event.location as usize].address)
-    }
-
-    /// What the thread stood before when the trace ended.
-    fn pending(&self, thread: u32) -> Option<(u32, EventKind, u64)> {
-        let trace = self.history.trace();
-        let pending = trace.pending.iter().find(|pending| pending.thread == thread)?;
-        Some((thread, pending.kind, trace.locations[pending.location as usize].address))
-    }
+    Turns::of(picks)
 }
 
 /// A thread can stand before the event: it is neither bookkeeping nor the second half of a wait.
-pub fn is_stop(history: &History<'_>, event: u32) -> bool {
-    let Event { thread, kind, location, .. } = *history.event(event);
+fn is_stop(history: &History<'_>, event: u32) -> bool {
+    let Event { thread, kind, location, object, .. } = *history.event(event);
     let before = history.local(event).checked_sub(1);
     let first_half = before.map(|local| history.event(history.events_of(thread)[local as usize]));
     let is_second_half = first_half.is_some_and(|first| {
         first.location == location
-            && matches!(
-                (first.kind, kind),
-                (EventKind::Wait, EventKind::Unlock) | (EventKind::Wake, EventKind::Lock)
-            )
+            && match (first.kind, kind) {
+                (EventKind::Wait, EventKind::Unlock) | (EventKind::Wake, EventKind::Lock) => true,
+                // A copy. What reads and then writes one variable may pause in between.
+                (EventKind::Read, EventKind::Write) => first.object != object,
+                _ => false,
+            }
     });
     !kind.is_silent() && !is_second_half
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::{Trace, import};
+
+    use super::*;
+
+    fn trace(text: &str) -> Trace {
+        import::std(text.as_bytes()).expect("the trace is well formed")
+    }
+
+    fn all_turns(trace: &Trace) -> Vec<(u32, u32)> {
+        let history = History::new(trace).expect("it can be analysed");
+        let schedule: Vec<u32> = (0..trace.events.len() as u32).collect();
+        turns(&history, &schedule).iter().map(|turns| (turns.thread, turns.count)).collect()
+    }
+
+    /// Protects schedules that let threads be created in another order than they were.
+    #[test]
+    fn threads_are_numbered_as_the_schedule_creates_them() {
+        let forks = "T0|fork(T1)|1\nT0|fork(T2)|1\nT1|fork(T3)|2\nT2|fork(T4)|2\nT3|w(x)|3\nT4|w(x)|4\n";
+        let trace = trace(forks);
+        let history = History::new(&trace).expect("it can be analysed");
+        let turns: Vec<u32> = turns(&history, &[0, 1, 3, 2, 4, 5]).iter().map(|turns| turns.thread).collect();
+        assert_eq!(all_turns(&trace), [(0, 2), (1, 1), (2, 1), (3, 1), (4, 1)]);
+        assert_eq!(turns, [0, 2, 1, 4, 3]);
+    }
+
+    /// Protects the count of turns where one of them is two events.
+    #[test]
+    fn both_halves_of_a_wait_are_one_turn() {
+        let mut trace = trace("T0|acq(l)|1\nT0|w(c)|2\nT0|rel(l)|2\nT0|w(c)|2\nT0|acq(l)|2\nT0|rel(l)|3\n");
+        assert_eq!(all_turns(&trace), [(0, 6)]);
+        trace.events[1].kind = EventKind::Wait;
+        trace.events[3].kind = EventKind::Wake;
+        assert_eq!(all_turns(&trace), [(0, 4)]);
+    }
+
+    #[test]
+    fn a_copy_is_one_turn_and_a_change_is_two() {
+        assert_eq!(all_turns(&trace("T0|r(x)|1\nT0|w(y)|1\n")), [(0, 1)]);
+        assert_eq!(all_turns(&trace("T0|r(x)|1\nT0|w(x)|1\n")), [(0, 2)]);
+    }
 }

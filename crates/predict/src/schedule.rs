@@ -83,12 +83,20 @@ impl<'h, 't> Generator<'h, 't> {
         Some(self.sections[event as usize]).filter(|&section| section != NONE)
     }
 
-    /// A schedule by the paper's algorithm.
+    /// A schedule by the paper's algorithm; where that leads to a lock that its holder cannot give back any more, one of
+    /// the other ways to come to the same.
     pub fn generate(&self, target: &Target) -> Option<Schedule> {
-        self.attempts(target).find_map(|order| {
-            let mut rearranged = Rearranged::new(self, target);
-            rearranged.keep_others(target);
-            rearranged.bring_about(target, &order)
+        Way::ALL.into_iter().find_map(|way| {
+            self.attempts(target).find_map(|order| {
+                let mut rearranged = Rearranged::new(self, target);
+                if way.keeps_others {
+                    rearranged.keep_others(target);
+                }
+                if way.clears && !rearranged.clear(&order) {
+                    return None;
+                }
+                rearranged.bring_about(target, &order)
+            })
         })
     }
 
@@ -145,6 +153,24 @@ impl<'h, 't> Generator<'h, 't> {
         }
         outermost
     }
+}
+
+/// How a schedule is made.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Other threads do what they did meanwhile. The paper's way; one of them may hold a lock then.
+    keeps_others: bool,
+    /// Threads that are to stand first get behind them what they do with locks that others will hold.
+    clears: bool,
+}
+
+impl Way {
+    const ALL: [Way; 4] = [
+        Way { keeps_others: true, clears: false },
+        Way { keeps_others: true, clears: true },
+        Way { keeps_others: false, clears: false },
+        Way { keeps_others: false, clears: true },
+    ];
 }
 
 /// Every order of a few items.
@@ -239,6 +265,25 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
         }
     }
 
+    /// Brings each of the threads that are to stand past its last release of a lock that another of them will hold.
+    fn clear(&mut self, stand: &[u32]) -> bool {
+        let history = self.history();
+        let locksets = history.locksets();
+        stand.iter().all(|&event| {
+            let (thread, local) = (history.thread(event), history.local(event));
+            let others = stand.iter().filter(|&&other| other != event);
+            let held: Vec<Held> =
+                others.flat_map(|&other| locksets.held(history.lockset(other))).copied().collect();
+            let events = history.events_of(thread);
+            let is_wanted = |&&place: &&u32| {
+                let lock = history.event(events[place as usize]).object;
+                held.iter().any(|held| held.lock == lock)
+            };
+            let last = history.lock_events(thread, 0, local).iter().rev().find(is_wanted);
+            last.is_none_or(|&last| self.bring(thread, last + 1))
+        })
+    }
+
     /// Step 2.
     fn bring_about(mut self, target: &Target, order: &[u32]) -> Option<Schedule> {
         let history = self.history();
@@ -330,5 +375,44 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
                 holders.retain(|&holder| holder != index);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::import;
+
+    use super::*;
+
+    /// The labels (locations) of the schedule that brings the events labelled `pair` to race.
+    fn race(operations: &str, pair: [u32; 2]) -> Option<Vec<u32>> {
+        let forks = "T0|fork(T1)|100\nT0|fork(T2)|101\nT0|fork(T3)|102\n";
+        let lines = operations.split_whitespace().map(|operation| operation.replace(':', "|") + "\n");
+        let text = forks.to_owned() + &lines.collect::<String>();
+        let trace = import::std(text.as_bytes()).expect("the trace is well formed");
+        let history = History::new(&trace).expect("it can be analysed");
+        let label = |event: u32| trace.locations[history.event(event).location as usize].frames[0].line;
+        let events = pair.map(|wanted| {
+            let all = 0..trace.events.len() as u32;
+            all.into_iter().find(|&event| label(event) == wanted).expect("there is such an event")
+        });
+        let schedule = Generator::new(&history).generate(&Target::race(&events))?;
+        Some(schedule.into_iter().map(label).collect())
+    }
+
+    /// T3 was in a critical section just before 9; kept there, it would wait for T1 and T1 for it.
+    #[test]
+    fn a_thread_that_has_no_part_in_it_does_not_stand_in_the_way() {
+        let trace = "T1:acq(a):1 T1:acq(b):2 T1:w(x):3 T1:rel(b):4 T1:rel(a):5 T2:acq(b):6 T2:rel(b):7 \
+                     T3:acq(b):8 T2:r(x):9 T3:acq(a):10 T3:rel(a):11 T3:rel(b):12";
+        assert_eq!(race(trace, [9, 3]), Some(vec![100, 101, 6, 7, 1, 2, 9, 3]));
+    }
+
+    /// Neither thread can come to stand first: T2 stands with m, which T3 takes on its way, and the other way round.
+    #[test]
+    fn threads_take_turns_on_the_way_to_where_they_stand() {
+        let trace = "T2:acq(m):1 T2:acq(l):2 T2:rel(l):3 T2:r(x):4 T2:rel(m):5 \
+                     T3:acq(m):6 T3:rel(m):7 T3:acq(l):8 T3:w(x):9 T3:rel(l):10";
+        assert_eq!(race(trace, [9, 4]), Some(vec![100, 101, 102, 6, 7, 1, 2, 3, 8, 9, 4]));
     }
 }

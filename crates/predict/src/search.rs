@@ -62,12 +62,16 @@ impl Found {
 /// Searches for all patterns.
 pub fn search(history: &History<'_>, patterns: &[Pattern]) -> Found {
     let accesses = Accesses::of(history);
-    let accesses = accesses.restricted(history, &exposed(history, &accesses, patterns));
+    search_among(history, patterns, &accesses.restricted(history, &exposed(history, &accesses, patterns)))
+}
+
+/// Searches for all patterns among these accesses.
+pub fn search_among(history: &History<'_>, patterns: &[Pattern], accesses: &Accesses) -> Found {
     let mut gaps = Gaps::default();
     let mut shapes: Vec<(Shape, Units)> = Vec::new();
     for side in patterns.iter().flat_map(|pattern| &pattern.sides) {
         if !shapes.iter().any(|(shape, _)| *shape == side.shape) {
-            let units = Units::of(history, &accesses, &side.shape, &mut gaps);
+            let units = Units::of(history, accesses, &side.shape, &mut gaps);
             shapes.push((side.shape.clone(), units));
         }
     }

@@ -67,7 +67,7 @@ proptest! {
         if let Ok(predictions) = predict(&trace, &built_in()) {
             let history = History::new(&trace).expect("it was analysed before");
             for prediction in predictions.list {
-                prop_assert!(!plan::steps(&history, &prediction.schedule).is_empty());
+                prop_assert!(!plan::turns(&history, &prediction.schedule).is_empty());
             }
         }
     }

@@ -1,11 +1,11 @@
 //! A prediction is run: does it happen, and does it do harm?
 
 use threadbare_executor::{Ended, RunError, Worker};
-use threadbare_predict::confirm::{Sighting, final_values, serial_orders};
-use threadbare_predict::plan::steps;
-use threadbare_predict::schedule::{Schedule, Target};
+use threadbare_predict::confirm::{Sighting, final_values, follows, serial_orders};
+use threadbare_predict::plan::turns;
+use threadbare_predict::schedule::Target;
 use threadbare_predict::{History, Kind, Prediction, Predictor};
-use threadbare_trace::{Extent, FailureKind, Plan, Policy, Step, Trace};
+use threadbare_trace::{End, Extent, Order, Plan, Policy, Step, Trace};
 
 /// What an anomaly did to the run that showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,77 +51,92 @@ pub struct Confirmation<'a, 't> {
     pub learnt: Vec<Extent>,
 }
 
+/// Which thread of an anomaly goes on first once it has happened. It may do harm only if the right one does.
+#[derive(Clone, Copy)]
+enum Next {
+    Last,
+    First,
+}
+
 impl Confirmation<'_, '_> {
-    /// Runs the prediction's schedule. The two events of a data race may come in either order, and only one may do
-    /// harm; so if the first does none, the other is run too.
+    /// Runs the prediction's schedule, once: it happens there or the prediction is false. If it happens and the run
+    /// does not fail, it is brought about in the other ways that there are, in case one of them makes the program fail.
     pub fn confirm(&mut self, prediction: &Prediction) -> Result<Outcome, RunError> {
-        let first = self.run(&prediction.target, &prediction.schedule)?;
-        let first = self.judged(prediction, first)?;
-        let harmful = matches!(&first, Outcome::Happened { harm, .. } if *harm != Harm::None);
-        if harmful || prediction.kind != Kind::DataRace {
-            return Ok(first);
-        }
-        let mut events = prediction.events.clone();
-        events.reverse();
-        let target = Target::race(&events);
-        let Some((schedule, _)) = self.predictor.schedule(&target) else { return Ok(first) };
-        let second = self.run(&target, &schedule)?;
-        let second = self.judged(prediction, second)?;
-        Ok(match (&first, &second) {
-            (Outcome::False, _) | (_, Outcome::Happened { harm: Harm::Failure, .. }) => second,
-            _ => first,
-        })
+        let seen = self.run(&prediction.target, &prediction.schedule, Next::Last)?;
+        let Some(seen) = seen else { return Ok(Outcome::False) };
+        let worse = if seen.failed() { None } else { self.failing(prediction)? };
+        let harm = match &worse {
+            None if !seen.failed() => self.harm_to_values(prediction, &seen.trace)?,
+            _ => Harm::Failure,
+        };
+        let Seen { trace, steps } = worse.unwrap_or(seen);
+        Ok(Outcome::Happened { trace, steps, harm })
     }
 
-    /// Runs a schedule, strictly; the trace and the steps of the run, if what it is for happened.
-    ///
-    /// A thread that sees what the anomaly made of a variable may go another way than recorded, and then never comes to
-    /// where its step stops. Such a schedule is run once more without being strict: what counts is that the anomaly is
-    /// seen.
-    fn run(&mut self, target: &Target, schedule: &Schedule) -> Result<Option<Seen>, RunError> {
-        let sighting = Sighting::of(self.history, target);
-        let strict = Plan {
-            steps: steps(self.history, schedule),
-            strict: true,
+    /// A run that fails with the anomaly: another of its threads goes on first, or the two events of a data race come in
+    /// the other order.
+    fn failing(&mut self, prediction: &Prediction) -> Result<Option<Seen>, RunError> {
+        let mut ways = vec![(prediction.target.clone(), prediction.schedule.clone(), Next::First)];
+        if prediction.kind == Kind::DataRace {
+            let mut events = prediction.events.clone();
+            events.reverse();
+            let target = Target::race(&events);
+            if let Some((schedule, _)) = self.predictor.schedule(&target) {
+                ways.push((target.clone(), schedule.clone(), Next::Last));
+                ways.push((target, schedule, Next::First));
+            }
+        }
+        for (target, schedule, next) in ways {
+            let seen = self.run(&target, &schedule, next)?;
+            if let Some(seen) = seen.filter(Seen::failed) {
+                return Ok(Some(seen));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs a schedule. What came of it, if it was followed to the last event and what it is for happened.
+    fn run(&mut self, target: &Target, schedule: &[u32], next: Next) -> Result<Option<Seen>, RunError> {
+        let plan = Plan {
+            turns: turns(self.history, schedule),
             learn: true,
-            policy: Policy::RunToBlock,
+            policy: self.policy(target, next),
             max_events: self.plan.max_events.min(self.enough_events()),
             ..self.plan.clone()
         };
-        let (diverged, seen) = self.follow(&strict)?;
-        let seen = if diverged { self.follow(&Plan { strict: false, ..strict })?.1 } else { seen };
-        Ok(seen.filter(|seen| sighting.is_in(&seen.trace)))
-    }
-
-    /// Runs a plan. Says whether it could not be followed, and gives what was seen, unless that says nothing of the
-    /// program: threads that the steps hold back may be waited for in vain.
-    fn follow(&mut self, plan: &Plan) -> Result<(bool, Option<Seen>), RunError> {
         self.runs += 1;
-        let run = self.worker.run(plan)?;
+        let run = self.worker.run(&plan)?;
         self.learnt.extend(run.learnt());
-        let diverged = matches!(run.ended(), Ended::Diverged { .. });
-        let stuck = matches!(run.ended(), Ended::Failed { kind: FailureKind::Livelock, .. });
-        let seen = (!stuck).then(|| Seen { trace: Box::new(run.trace()), steps: run.steps() });
-        Ok((diverged, seen))
+        if matches!(run.ended(), Ended::Diverged { .. }) {
+            return Ok(None);
+        }
+        let (trace, steps) = (Box::new(run.trace()), run.steps());
+        let happened =
+            follows(self.history, schedule, &trace) && Sighting::of(self.history, target).is_in(&trace);
+        Ok(happened.then_some(Seen { trace, steps }))
     }
 
-    /// A run of the same program has about as many events as the recorded one. One that has far more waits in a loop
-    /// for a thread that its steps hold back.
+    fn policy(&self, target: &Target, next: Next) -> Policy {
+        let trace = self.history.trace();
+        let thread = |&event: &u32| trace.threads[self.history.thread(event) as usize].clone();
+        match next {
+            Next::Last => Policy::RunToBlock,
+            Next::First => {
+                let first = target.sequence.iter().map(thread).collect();
+                Policy::Ordered(Order { first, ..Order::default() })
+            }
+        }
+    }
+
+    /// A run of the same program has about as many events as the recorded one. One that has far more is in a loop.
     fn enough_events(&self) -> u64 {
         const LEAST: u64 = 10_000;
         LEAST + 4 * self.history.trace().events.len() as u64
     }
 
-    fn judged(&mut self, prediction: &Prediction, seen: Option<Seen>) -> Result<Outcome, RunError> {
-        let Some(Seen { trace, steps }) = seen else { return Ok(Outcome::False) };
-        let harm = if matches!(trace.end, threadbare_trace::End::Failed { .. }) {
-            Harm::Failure
-        } else if self.ends_like_no_serial_order(prediction, &trace)? {
-            Harm::Values
-        } else {
-            Harm::None
-        };
-        Ok(Outcome::Happened { trace, steps, harm })
+    fn harm_to_values(&mut self, prediction: &Prediction, run: &Trace) -> Result<Harm, RunError> {
+        let harmful = self.ends_like_no_serial_order(prediction, run)?;
+        Ok(if harmful { Harm::Values } else { Harm::None })
     }
 
     /// The variables of the anomaly have final values that no serial order of its units of work gives them.
@@ -133,7 +148,7 @@ impl Confirmation<'_, '_> {
         let mut orders = 0;
         for target in serial_orders(self.history, prediction) {
             let Some((schedule, _)) = self.predictor.schedule(&target) else { continue };
-            let Some(serial) = self.run(&target, &schedule)? else { continue };
+            let Some(serial) = self.run(&target, &schedule, Next::Last)? else { continue };
             orders += 1;
             if final_values(self.history, prediction, &serial.trace) == values {
                 return Ok(false);
@@ -147,4 +162,10 @@ impl Confirmation<'_, '_> {
 struct Seen {
     trace: Box<Trace>,
     steps: Vec<Step>,
+}
+
+impl Seen {
+    fn failed(&self) -> bool {
+        matches!(self.trace.end, End::Failed { .. })
+    }
 }

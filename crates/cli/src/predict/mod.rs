@@ -1,14 +1,14 @@
 //! `threadbare predict`: what one run almost did, and a second run that does it.
 //!
-//! A run is recorded and anomalies are predicted from its trace. Each has a schedule, which is run once, strictly.
-//! What was then seen to happen is reported; the rest was false. A run that showed something went where no run was
+//! A run is recorded and anomalies are predicted from its trace. Each has a schedule, which is run once and has to be
+//! followed event by event. What was then seen to happen is reported; the rest was false. A run that showed something went where no run was
 //! before, so predictions are made from its trace next. With a trace alone there is nothing to run, and predictions
 //! are labelled `witnessed` or `possible` instead.
 
 mod confirmation;
 mod report;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
                 worker,
                 plan: Plan { max_events: options.limits.max_events, seed: options.seed, ..Plan::default() },
                 queue: VecDeque::new(),
-                known: BTreeSet::new(),
+                known: BTreeMap::new(),
                 summary: Summary::new(Instant::now()),
             };
             predicting.run(cancelled)
@@ -82,7 +82,6 @@ fn from_trace(path: &Path, patterns: &[Pattern], json: bool) -> Result<u8, Probl
     summary.events = trace.events.len() as u64;
     summary.infeasible = predictions.infeasible.len() as u64;
     for prediction in &predictions.list {
-        summary.predicted += 1;
         Anomaly::new(&history, prediction).print(json)?;
     }
     summary.print_labelled(&predictions.list, json)?;
@@ -115,8 +114,8 @@ struct Predicting<'a> {
     plan: Plan,
     /// Schedules that showed something, to be predicted from.
     queue: VecDeque<Vec<Step>>,
-    /// Anomalies already looked at, by kind, pattern and source lines.
-    known: BTreeSet<String>,
+    /// Anomalies that were predicted, by kind, pattern and source lines, and whether they were confirmed.
+    known: BTreeMap<String, bool>,
     summary: Summary,
 }
 
@@ -165,7 +164,12 @@ impl Predicting<'_> {
         let mut learnt = Vec::new();
         for prediction in &predictions.list {
             let anomaly = Anomaly::new(&history, prediction);
-            if self.known.insert(anomaly.identity()) {
+            let known = self.known.get(&anomaly.identity()).copied();
+            if known.is_none() {
+                self.summary.count_predicted(prediction.kind);
+            }
+            // What was false from one run may be true from another, in which threads go other ways.
+            if known != Some(true) {
                 learnt.extend(self.look_at(&history, &predictor, prediction, anomaly)?);
             }
         }
@@ -182,16 +186,14 @@ impl Predicting<'_> {
         prediction: &Prediction,
         mut anomaly: Anomaly,
     ) -> Result<Vec<Extent>, Stopped> {
-        self.summary.predicted += 1;
         let (worker, plan) = (&mut self.worker, &self.plan);
         let mut confirmation = Confirmation { worker, history, predictor, plan, runs: 0, learnt: Vec::new() };
         let outcome = confirmation.confirm(prediction)?;
         let learnt = confirmation.learnt;
         self.summary.runs += confirmation.runs;
-        let Outcome::Happened { trace, steps, harm } = outcome else {
-            self.summary.count_false(prediction.kind);
-            return Ok(learnt);
-        };
+        let happened = matches!(outcome, Outcome::Happened { .. });
+        self.known.insert(anomaly.identity(), happened);
+        let Outcome::Happened { trace, steps, harm } = outcome else { return Ok(learnt) };
         self.summary.count_confirmed(prediction.kind, harm);
         anomaly.confirm(&trace, harm, self.summary.runs);
         let forced = Plan { steps, strict: true, ..self.plan.clone() };

@@ -152,7 +152,7 @@ pub struct Summary {
     pub events: u64,
     seconds: f64,
     findings: u64,
-    pub predicted: u64,
+    predicted: u64,
     pub confirmed: u64,
     /// Confirmed, and the run failed.
     failed: u64,
@@ -198,17 +198,17 @@ impl Summary {
         self.confirmed += 1;
         self.failed += failed;
         let counts = self.kinds.entry(kind.name()).or_default();
-        counts.predicted += 1;
         counts.confirmed += 1;
         counts.failed += failed;
     }
 
-    pub fn count_false(&mut self, kind: Kind) {
-        self.not_so += 1;
+    pub fn count_predicted(&mut self, kind: Kind) {
+        self.predicted += 1;
         self.kinds.entry(kind.name()).or_default().predicted += 1;
     }
 
     pub fn print_confirmed(&mut self, json: bool) -> Result<(), Problem> {
+        self.not_so = self.predicted - self.confirmed;
         self.seconds = self.start.elapsed().as_secs_f64();
         if json {
             return output::print_json(self);
@@ -228,7 +228,7 @@ impl Summary {
         self.seconds = self.start.elapsed().as_secs_f64();
         self.findings = predictions.len() as u64;
         for prediction in predictions {
-            self.kinds.entry(prediction.kind.name()).or_default().predicted += 1;
+            self.count_predicted(prediction.kind);
         }
         if json {
             return output::print_json(self);

@@ -49,6 +49,41 @@ fn a_deadlock_is_predicted_from_a_run_that_had_none() {
     assert_eq!(deadlock["harm"], "failure");
 }
 
+/// The schedules of these lead a thread past a read whose new value sends it another way than recorded.
+#[test]
+fn a_thread_may_go_another_way_once_the_anomaly_has_happened() {
+    let (findings, _) = predict("loader.c", &[]);
+    assert!(fails_with(&findings, "count_inversions(count) == 0"), "{findings:?}");
+    let (findings, _) = predict("manager.c", &[]);
+    assert!(fails_with(&findings, "released == blocks"), "{findings:?}");
+}
+
+/// The setter has read a note that the cleaner then takes back; it is the setter that has to go on first.
+#[test]
+fn what_happens_after_an_anomaly_is_tried_both_ways() {
+    let (findings, _) = predict("cache4j_cleaner.c", &[]);
+    assert!(fails_with(&findings, "!interrupted"), "{findings:?}");
+}
+
+/// What is certain from the trace alone needs no luck: the first run of its schedule shows it.
+#[test]
+fn what_is_witnessed_is_confirmed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for subject in ["manager.c", "account_ring.c", "stringbuffer.c"] {
+        let source = root().join("subjects/c").join(subject);
+        let trace = directory.path().join("run.tbt");
+        run(&mut tool(&["record", path(&source), "--out", path(&trace)]));
+        let (stdout, _, _) = run(&mut tool(&["predict", "--trace", path(&trace), "--json"]));
+        let (findings, _) = predict(subject, &["--runs=1"]);
+        for witnessed in json(&stdout).iter().filter(|line| line["label"] == "witnessed") {
+            let is_it = |finding: &Value| {
+                ["kind", "pattern", "unit", "locations"].iter().all(|key| finding[key] == witnessed[key])
+            };
+            assert!(findings.iter().any(is_it), "{subject}: {witnessed} is not among {findings:?}");
+        }
+    }
+}
+
 #[test]
 fn what_a_prediction_showed_is_replayed() {
     let out = tempfile::tempdir().expect("a directory");

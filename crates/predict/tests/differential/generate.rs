@@ -11,6 +11,8 @@ pub enum Discipline {
     /// Released in the reverse order of acquisition, no read-write locks: the programs of the paper's theorem.
     Nested,
     Any,
+    /// As `Nested`, and nearly every access is to a variable whose own lock is held.
+    Guarded,
 }
 
 const LOCKS: u64 = 3;
@@ -59,7 +61,7 @@ pub fn random_trace(seed: u64, discipline: Discipline) -> Trace {
         programs[0].push((EventKind::Fork, thread_object(thread), thread as u32));
         programs.push(child(&mut random, thread, discipline));
     }
-    if random.below(2) == 0 {
+    if discipline != Discipline::Guarded && random.below(2) == 0 {
         let joined = 1 + random.below(children);
         programs[0].push((EventKind::Join, thread_object(joined), 10));
         programs[0].push((EventKind::Write, variable(random.below(VARIABLES)), 11));
@@ -86,19 +88,30 @@ fn child(random: &mut Random, thread: u64, discipline: Discipline) -> Vec<Operat
             }
             3 | 4 if !held.is_empty() => {
                 let at = match discipline {
-                    Discipline::Nested => held.len() - 1,
+                    Discipline::Nested | Discipline::Guarded => held.len() - 1,
                     Discipline::Any => random.below(held.len() as u64) as usize,
                 };
                 operations.push(release(held.remove(at), line));
             }
-            5..=7 => operations.push((EventKind::Write, variable(random.below(VARIABLES)), line)),
-            _ => operations.push((EventKind::Read, variable(random.below(VARIABLES)), line)),
+            choice => {
+                let kind = if choice < 8 { EventKind::Write } else { EventKind::Read };
+                let number = accessed(random, &held, discipline);
+                operations.extend(number.map(|number| (kind, variable(number), line)));
+            }
         }
     }
     while let Some(last) = held.pop() {
         operations.push(release(last, 100 * thread as u32));
     }
     operations
+}
+
+/// Which variable is accessed next, if any.
+fn accessed(random: &mut Random, held: &[(u64, bool)], discipline: Discipline) -> Option<u64> {
+    if discipline != Discipline::Guarded || random.below(30) == 0 {
+        return Some(random.below(VARIABLES));
+    }
+    (!held.is_empty()).then(|| held[random.below(held.len() as u64) as usize].0)
 }
 
 fn release((number, shared): (u64, bool), line: u32) -> Operation {
