@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use threadbare_executor::{Ended, Keep, Limits, Target, Worker};
 use threadbare_rank::{Feedback, Next, Settings, Strategy, Tuple, by_name};
-use threadbare_trace::{FailureKind, Plan};
+use threadbare_trace::Plan;
 
 use crate::build::{self, INSTRUMENTED};
 
@@ -115,9 +115,9 @@ fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Resu
         search.threads = search.threads.max(feedback.threads.len());
         search.events = search.events.max(feedback.events);
         match &feedback.ended {
-            // A thread that goes in circles under forced steps may wait for one that they hold back.
-            Ended::Failed { kind: FailureKind::Livelock, .. } if !schedule.plan.steps.is_empty() => {}
             Ended::Failed { .. } => search.found = Some(schedule.tuple),
+            // What was predicted may turn out not to be possible; what branches off from a run must be.
+            Ended::Diverged { .. } if !schedule.plan.decisions => {}
             Ended::Diverged { .. } | Ended::Unsupported { .. } => {
                 return Err(
                     format!("run {} of {}: {:?}", search.runs, strategy.name(), feedback.ended).into()

@@ -2,14 +2,14 @@
 //!
 //! A run is recorded; then the schedule of every anomaly that its trace predicts is run. When they all were, another
 //! run is recorded, by another schedule, until that brings nothing new. What counts in a hunt is what fails, so
-//! schedules are followed as far as they can be, and whether the anomaly came about is not asked.
+//! whether the anomaly came about is not asked.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use threadbare_predict::{History, Kind, Pattern, Prediction, Predictor, Tier, pattern, plan};
 use threadbare_rank::{Feedback, Ground, Next, Schedule, Settings, Strategy};
-use threadbare_trace::{Plan, Policy, Random, Step, Trace};
+use threadbare_trace::{Order, Plan, Policy, Random, Trace, Turns};
 
 /// PECAN's predictions.
 pub struct Forecast {
@@ -29,10 +29,11 @@ pub struct Forecast {
 
 /// A schedule that shows an anomaly.
 struct Predicted {
-    /// The recorded run's: what is tracked decides what the places in a schedule mean.
+    /// The recorded run's: what is tracked decides what a turn is.
     plan: Arc<Plan>,
-    steps: Vec<Step>,
-    max_events: u64,
+    turns: Vec<Turns>,
+    /// What is done once the anomaly has come about.
+    policy: Policy,
 }
 
 enum Asked {
@@ -75,10 +76,9 @@ impl Forecast {
         Schedule { traced: true, ..Schedule::new(self.name(), plan) }
     }
 
-    fn show(&mut self, Predicted { plan, steps, max_events }: Predicted) -> Schedule {
+    fn show(&mut self, Predicted { plan, turns, policy }: Predicted) -> Schedule {
         self.asked.push_back(Asked::Prediction);
-        let plan = Plan { steps, max_events, policy: Policy::RunToBlock, ..(*plan).clone() };
-        Schedule::new(self.name(), plan)
+        Schedule::new(self.name(), Plan { turns, policy, ..(*plan).clone() })
     }
 
     /// Predicts from a recorded run; says whether there was anything new.
@@ -88,23 +88,25 @@ impl Forecast {
         let mut predictions = Predictor::new(&history).predict(&self.patterns).list;
         // A deadlock is a failure for certain.
         predictions.sort_by_key(|prediction| prediction.kind != Kind::Deadlock);
-        let before = self.predicted.len();
-        let max_events = enough_events(trace).min(plan.max_events - 1);
-        for prediction in &predictions {
-            if self.known.insert(identity(&history, prediction)) {
-                let steps = plan::steps(&history, &prediction.schedule);
-                self.predicted.push_back(Predicted { plan: Arc::clone(plan), steps, max_events });
-            }
+        predictions.retain(|prediction| self.known.insert(identity(&history, prediction)));
+        // It may do harm only if the right thread goes on first: the last one to act, or the one that did first.
+        let policies = [|_: &History<'_>, _: &Prediction| Policy::RunToBlock, first_goes_on];
+        for policy in policies {
+            self.predicted.extend(predictions.iter().map(|prediction| Predicted {
+                plan: Arc::clone(plan),
+                turns: plan::turns(&history, &prediction.schedule),
+                policy: policy(&history, prediction),
+            }));
         }
-        self.predicted.len() > before
+        !predictions.is_empty()
     }
 }
 
-/// A run of the same program has about as many events as the recorded one. One that has far more waits in a loop for a
-/// thread that its steps hold back; how many events other runs need, it does not say.
-fn enough_events(trace: &Trace) -> u64 {
-    const LEAST: u64 = 1000;
-    LEAST + 4 * trace.events.len() as u64
+/// The threads of the anomaly in the order in which they come into it.
+fn first_goes_on(history: &History<'_>, prediction: &Prediction) -> Policy {
+    let thread = |&event: &u32| history.trace().threads[history.thread(event) as usize].clone();
+    let first = prediction.target.sequence.iter().map(thread).collect();
+    Policy::Ordered(Order { first, ..Order::default() })
 }
 
 fn identity(history: &History<'_>, prediction: &Prediction) -> Identity {

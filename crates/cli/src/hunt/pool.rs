@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use threadbare_executor::{Ended, FailureKey, Keep, Limits, Run, RunError, StartError, Target, Worker};
 use threadbare_rank::{Feedback, Schedule, Tuple};
-use threadbare_trace::{FailureKind, Plan};
+use threadbare_trace::Plan;
 
 /// A run to make, by its number.
 struct Job {
@@ -146,9 +146,6 @@ fn failures(run: &Run<'_>, plan: &Plan, seen: &mut HashSet<FailureKey>) -> Vec<(
     let forced = Plan { turns: Vec::new(), decisions: false, ..plan.clone() };
     let mut failures = run.races(&forced);
     failures.retain(|(key, _)| seen.insert(key.clone()));
-    // A thread that goes in circles under forced steps may wait for one that they hold back.
-    let holds_back = !plan.steps.is_empty();
-    let failure = run.failure().filter(|key| !(holds_back && key.kind == FailureKind::Livelock));
-    failures.extend(failure.map(|key| (key, Plan { steps: run.steps(), ..forced })));
+    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..forced })));
     failures
 }
