@@ -8,6 +8,7 @@ mod interrupt;
 mod messages;
 mod output;
 mod predict;
+mod rank;
 mod rough;
 mod subjects;
 mod support;
