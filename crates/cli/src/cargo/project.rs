@@ -211,7 +211,8 @@ fn output(command: &mut Command) -> Result<String, Problem> {
     })?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        return Err(Problem::new(format!("{name} failed")).help(words.trim_end().to_owned()));
+        let words = words.trim().trim_start_matches("error: ");
+        return Err(Problem::new(format!("{name} says: {words}")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
