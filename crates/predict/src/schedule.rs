@@ -86,7 +86,9 @@ impl<'h, 't> Generator<'h, 't> {
     /// A schedule by the paper's algorithm; where that leads to a lock that its holder cannot give back any more, one of
     /// the other ways to come to the same.
     pub fn generate(&self, target: &Target) -> Option<Schedule> {
-        Way::ALL.into_iter().find_map(|way| {
+        // Where nobody is to stand there is nothing to clear.
+        let mut ways = Way::ALL.into_iter().filter(|way| !way.clears || target.stand.len() > 1);
+        ways.find_map(|way| {
             self.attempts(target).find_map(|order| {
                 let mut rearranged = Rearranged::new(self, target);
                 if way.keeps_others {

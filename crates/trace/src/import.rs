@@ -20,6 +20,9 @@ use crate::{
 /// The most events that are read: they are numbered with 32 bits.
 pub const MOST_EVENTS: u64 = u32::MAX as u64 - 1;
 
+/// The operations of both formats, for messages.
+pub const OPERATIONS: &str = "r, w, acq, rel, fork (in CSV also start), join, begin, end and branch";
+
 /// A file is not a trace. Lines are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportError {

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use threadbare_executor::{RunError, Worker, clip};
 use threadbare_predict::{History, Pattern, PredictError, Prediction, Predictor, pattern};
+use threadbare_trace::import::{ImportError, Wrong};
 use threadbare_trace::{Extent, Plan, Policy, Step, Trace, format, import};
 
 use crate::arguments::{PredictOptions, ProgramOptions};
@@ -91,16 +92,34 @@ fn from_trace(path: &Path, patterns: &[Pattern], json: bool) -> Result<u8, Probl
 /// A trace in any format, told by its first bytes and by its name.
 fn read_trace(path: &Path) -> Result<Trace, Problem> {
     let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
-    let refused = |error: String| Problem::file("read", path, error);
     if bytes.starts_with(format::MAGIC) {
-        format::read(&bytes).map_err(|error| refused(error.to_string()))
-    } else if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
-        import::csv(&bytes).map_err(|error| refused(error.to_string()))
-    } else {
-        import::std(&bytes).map_err(|error| {
-            refused(error.to_string())
-                .help("a trace is a file that `threadbare record` wrote, or one in RAPID's STD or CSV format")
-        })
+        return format::read(&bytes).map_err(|error| Problem::file("read", path, error));
+    }
+    let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    let trace = if is_csv { import::csv(&bytes) } else { import::std(&bytes) };
+    trace.map_err(|error| {
+        let problem = Problem::file("read", path, &error);
+        match help(&error, if is_csv { "CSV" } else { "STD" }) {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
+    })
+}
+
+/// What to do about a file that is not a trace in `format`, where the line that is wrong does not say it.
+fn help(error: &ImportError, format: &str) -> Option<String> {
+    match error.wrong {
+        Wrong::UnknownOperation(_) => Some(format!("the operations are {}", import::OPERATIONS)),
+        // Not even the first line is one of a trace.
+        Wrong::NotUtf8 | Wrong::Form { .. } | Wrong::Truncated { .. } | Wrong::Cells(_)
+            if error.line == 1 =>
+        {
+            Some(format!(
+                "a trace is a file that `threadbare record` wrote, or one in RAPID's STD or (by the ending .csv) CSV \
+                 format; this was read as {format}"
+            ))
+        }
+        _ => None,
     }
 }
 

@@ -128,6 +128,28 @@ fn a_trace_that_is_not_one_is_refused_with_the_place() {
     refuses("d.tbt", "TBTRACE\n\u{1}", "byte 9");
 }
 
+/// What help there is fits what is wrong: a word about formats for a file in none of them, and not for a slip in a line.
+#[test]
+fn a_refusal_helps_with_what_is_wrong() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let help = |name: &str, bytes: &str| {
+        let trace = write(directory.path(), name, bytes);
+        let (_, stderr, code) = run(&mut tool(&["predict", "--trace", path(&trace)]));
+        assert_eq!(code, 2, "{stderr}");
+        stderr.lines().find_map(|line| line.trim().strip_prefix("help: ").map(str::to_owned))
+    };
+    for name in ["a.txt", "a.csv"] {
+        let formats = help(name, "Dear reader,\n").expect("there is help");
+        assert!(formats.contains("`threadbare record`"), "{formats}");
+    }
+    assert_eq!(help("b.std", "T0|w(x)|1\nT1|acq(lo"), None);
+    assert_eq!(help("c.std", "T0|acq(l)|1\nT1|rel(l)|2\n"), None);
+    for (name, text) in [("d.std", "T0|jump(x)|1\n"), ("d.csv", "r(x)\njump(x)\n")] {
+        let operations = help(name, text).expect("there is help");
+        assert!(operations.contains("acq, rel, fork"), "{operations}");
+    }
+}
+
 #[test]
 fn a_users_pattern_is_looked_for_too() {
     let directory = tempfile::tempdir().expect("a directory");
