@@ -31,7 +31,7 @@ pub const PACKAGES: &[Package] = &[
     whole("concurrent-queue"),
     whole("async-channel"),
     whole("rayon-core"),
-    Package { name: "tokio", features: &["full"], tests: "sync_" },
+    Package { name: "tokio", features: &["full", "test-util"], tests: "sync_" },
 ];
 
 /// A package as it was published, unpacked to be built.

@@ -21,6 +21,10 @@ const RUNTIME: &str = "THREADBARE_RUNTIME";
 /// The wrapper that the user has, which comes after this one.
 const NEXT: &str = "THREADBARE_NEXT_WRAPPER";
 
+/// Has `rustix` call libc, where the runtime stands, and not the kernel: a system call that blocks would block every
+/// thread.
+const THROUGH_LIBC: &str = "--cfg=rustix_use_libc";
+
 /// A call of the compiler by cargo.
 pub struct CompilerCall {
     command: Vec<OsString>,
@@ -54,8 +58,13 @@ pub fn compile(call: CompilerCall) -> Result<u8, Problem> {
     if call.command.last().is_some_and(|last| last == "-vV") {
         return tell_version(command, &call);
     }
-    if is_part_of_target(&call.command) && !is_inside_build_script() {
-        instrument(&mut command, &call);
+    if !is_inside_build_script() {
+        match purpose(&call.command) {
+            Purpose::Target => instrument(&mut command, &call),
+            // What a crate depends on, and what its build script does, goes by the answer.
+            Purpose::Question => _ = command.arg(THROUGH_LIBC),
+            Purpose::Other => {}
+        }
     }
     let error = command.exec();
     Err(Problem::new(format!("cannot run {}: {error}", command.get_program().to_string_lossy())))
@@ -66,18 +75,31 @@ fn tell_version(mut command: Command, call: &CompilerCall) -> Result<u8, Problem
     let status = command.status();
     let status = status.map_err(|error| Problem::file("run", Path::new(&call.command[0]), error))?;
     let facade = call.facade.file_name().unwrap_or_default();
-    say!("threadbare: {}", facade.display())?;
+    say!("threadbare: {} {THROUGH_LIBC}", facade.display())?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::COULD_NOT_RUN))
 }
 
-/// It compiles a crate, for the target. (cargo's questions about the compiler go by the crate name `___`.)
-fn is_part_of_target(command: &[OsString]) -> bool {
+/// What cargo calls the compiler for.
+#[derive(Debug, PartialEq, Eq)]
+enum Purpose {
+    /// To compile a crate for the target.
+    Target,
+    /// To be told about the target. Such questions go by the crate name `___`.
+    Question,
+    /// Something else, such as a crate that runs at build time.
+    Other,
+}
+
+fn purpose(command: &[OsString]) -> Purpose {
     let value_of = |name: &str| {
         let position = command.iter().position(|argument| argument == name)?;
         command.get(position + 1)
     };
-    let crate_name = value_of("--crate-name");
-    crate_name.is_some_and(|name| name != "___") && value_of("--target").is_some()
+    match (value_of("--crate-name"), value_of("--target")) {
+        (Some(name), Some(_)) if name == "___" => Purpose::Question,
+        (Some(_), Some(_)) => Purpose::Target,
+        _ => Purpose::Other,
+    }
 }
 
 /// Some build scripts try out what the compiler can do, through the wrapper: they are to see it as it is.
@@ -95,7 +117,7 @@ fn instrument(command: &mut Command, call: &CompilerCall) {
         // For this one call: the flags are not stable yet.
         .env("RUSTC_BOOTSTRAP", "1")
         .args(["-Zsanitizer=thread", "-Zexternal-clangrt", "-Cunsafe-allow-abi-mismatch=sanitizer"])
-        .args(["-Cdebuginfo=2", "-Cstrip=none", "-Cforce-unwind-tables=yes"])
+        .args(["-Cdebuginfo=2", "-Cstrip=none", "-Cforce-unwind-tables=yes", THROUGH_LIBC])
         .arg("--extern")
         .arg(of("std=", &facade::library(&call.facade)))
         .arg(of("-Ldependency=", &call.facade))
@@ -108,16 +130,18 @@ fn instrument(command: &mut Command, call: &CompilerCall) {
 mod tests {
     use super::*;
 
-    fn is_instrumented(arguments: &[&str]) -> bool {
-        is_part_of_target(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
+    fn purpose_of(arguments: &[&str]) -> Purpose {
+        purpose(&arguments.iter().map(OsString::from).collect::<Vec<_>>())
     }
 
     #[test]
     fn only_crates_for_the_target_are_instrumented() {
         let target = "x86_64-unknown-linux-gnu";
-        assert!(is_instrumented(&["rustc", "--crate-name", "demo", "src/lib.rs", "--target", target]));
-        assert!(!is_instrumented(&["rustc", "--crate-name", "build_script_build", "build.rs"]));
-        assert!(!is_instrumented(&["rustc", "-", "--crate-name", "___", "--print=cfg", "--target", target]));
-        assert!(!is_instrumented(&["rustc", "--print", "target-libdir"]));
+        let compiles = ["rustc", "--crate-name", "demo", "src/lib.rs", "--target", target];
+        assert_eq!(purpose_of(&compiles), Purpose::Target);
+        assert_eq!(purpose_of(&["rustc", "--crate-name", "build_script_build", "build.rs"]), Purpose::Other);
+        let asks = ["rustc", "-", "--crate-name", "___", "--print=cfg", "--target", target];
+        assert_eq!(purpose_of(&asks), Purpose::Question);
+        assert_eq!(purpose_of(&["rustc", "--print", "target-libdir"]), Purpose::Other);
     }
 }
