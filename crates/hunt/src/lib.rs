@@ -1,6 +1,6 @@
 //! Everything that finds bugs, as one search.
 //!
-//! A [`Pipeline`] is a [`Strategy`](threadbare_rank::Strategy) made of others, that have a share of the runs each.
+//! A [`Pipeline`] is a [`Strategy`] made of others, that have a share of the runs each.
 //! [`hunt`] is the one that users get who name none: a run is recorded, what its trace predicts is run
 //! ([`Forecast`]), and beside that schedules are ranked and drawn.
 
