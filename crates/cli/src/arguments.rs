@@ -41,13 +41,25 @@ pub enum Command {
     Cxx(CompilerOptions),
 }
 
-/// What to run, and within what limits.
+/// What to run, and how.
 #[derive(Args, Clone, Debug)]
 pub struct ProgramOptions {
     /// A program built with -fsanitize=thread, or a C or C++ file
     #[arg(value_name = "TARGET")]
     pub target: PathBuf,
 
+    #[command(flatten)]
+    pub launch: LaunchOptions,
+
+    /// Let this many waits for a condition end in a run though nobody notified them, as POSIX allows
+    #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1, require_equals = true,
+          value_name = "N")]
+    pub spurious_wakeups: u32,
+}
+
+/// With what to run a program, and within what limits.
+#[derive(Args, Clone, Debug)]
+pub struct LaunchOptions {
     /// Arguments for the program
     #[arg(last = true, value_name = "ARGS")]
     pub arguments: Vec<String>,
@@ -64,12 +76,7 @@ pub struct ProgramOptions {
     #[command(flatten)]
     pub limits: LimitOptions,
 
-    /// Let this many waits for a condition end in a run though nobody notified them, as POSIX allows
-    #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1, require_equals = true,
-          value_name = "N")]
-    pub spurious_wakeups: u32,
-
-    /// Seed of all choices: the same seed makes the same hunt
+    /// Seed of all choices: the same seed makes the same runs
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }
@@ -223,25 +230,8 @@ pub struct PredictOptions {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// Arguments for the program
-    #[arg(last = true, value_name = "ARGS")]
-    pub arguments: Vec<String>,
-
-    /// What the program reads as its standard input; `-` for all that this command has on its own [default:
-    /// nothing]
-    #[arg(long, value_name = "FILE")]
-    pub stdin: Option<PathBuf>,
-
-    /// A further argument for the compiler, when TARGET is a source file; may be repeated
-    #[arg(long = "cc-arg", value_name = "ARG", allow_hyphen_values = true)]
-    pub compiler_arguments: Vec<String>,
-
     #[command(flatten)]
-    pub limits: LimitOptions,
-
-    /// Seed of all choices
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    pub launch: LaunchOptions,
 
     /// Who runs when, in the run that is predicted from
     #[arg(long, value_enum, default_value_t = Schedule::RunToBlock)]

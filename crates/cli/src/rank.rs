@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::target;
 
 pub fn run(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let ready = target::prepare(&options.program, &options.search.out)?;
+    let ready = target::prepare(&options.program.target, &options.program.launch, &options.search.out)?;
     let chosen = Chosen {
         name: options.strategy,
         bound: options.bound,

@@ -17,18 +17,18 @@ use crate::{file, screen, target};
 pub const LEARNING_RUNS: u64 = 4;
 
 pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let ready = target::prepare(&options.program, Path::new(""))?;
-    let limits = target::limits(&options.program.limits, cancelled);
+    let ready = target::prepare(&options.program.target, &options.program.launch, Path::new(""))?;
+    let limits = target::limits(&options.program.launch.limits, cancelled);
     let mut worker = Worker::start(&ready.target, &limits)?;
     let mut plan = Plan {
-        max_events: options.program.limits.max_events,
-        seed: options.program.seed,
+        max_events: options.program.launch.limits.max_events,
+        seed: options.program.launch.seed,
         spurious: options.program.spurious_wakeups,
         functions: options.functions,
         ..Plan::default()
     };
     learn(&mut worker, &mut plan)?;
-    plan.policy = policy(options.schedule, options.program.seed);
+    plan.policy = policy(options.schedule, options.program.launch.seed);
     let run = worker.run(&plan)?;
     output::print(format_args!("{}", run.output(u64::MAX)))?;
     let (trace, ended) = (run.trace(), run.ended().clone());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use threadbare_executor::{Input, Limits, Origin, Target};
 
-use crate::arguments::{LimitOptions, ProgramOptions};
+use crate::arguments::{LaunchOptions, LimitOptions};
 use crate::cc::{self, Language};
 use crate::input::{self, Given};
 use crate::problem::Problem;
@@ -48,9 +48,9 @@ impl Ready {
 }
 
 /// Prepares what the user names. Clips, and what they need, are going to be in `directory`.
-pub fn prepare(options: &ProgramOptions, directory: &Path) -> Result<Ready, Problem> {
+pub fn prepare(target: &Path, options: &LaunchOptions, directory: &Path) -> Result<Ready, Problem> {
     let origin = Origin {
-        target: options.target.to_string_lossy().into_owned(),
+        target: target.to_string_lossy().into_owned(),
         compiler_arguments: options.compiler_arguments.clone(),
         arguments: options.arguments.clone(),
         input: None,

@@ -4,12 +4,12 @@
 //! run is recorded, by another schedule, until that brings nothing new. What counts in a hunt is what fails, so
 //! whether the anomaly came about is not asked.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use threadbare_predict::{History, Kind, Pattern, Prediction, Predictor, Tier, pattern, plan};
+use threadbare_predict::{History, Kind, Pattern, Prediction, Predictor, pattern, plan};
 use threadbare_rank::{Feedback, Ground, Next, Schedule, Settings, Strategy};
-use threadbare_trace::{Order, Plan, Policy, Random, Trace, Turns};
+use threadbare_trace::{Plan, Policy, Random, Trace, Turns};
 
 /// PECAN's predictions.
 pub struct Forecast {
@@ -19,7 +19,7 @@ pub struct Forecast {
     /// Schedules to be run.
     predicted: VecDeque<Predicted>,
     /// Anomalies that were predicted before.
-    known: HashSet<Identity>,
+    known: HashSet<String>,
     /// Runs not answered yet.
     asked: VecDeque<Asked>,
     recordings: u64,
@@ -40,9 +40,6 @@ enum Asked {
     Recording(Arc<Plan>),
     Prediction,
 }
-
-/// What makes an anomaly the same as one predicted from another run.
-type Identity = (Kind, String, Option<Tier>, Vec<String>);
 
 /// The first recordings go by this schedule: it has the fewest switches, and what it does not show is left to predict.
 const PLAIN: u64 = 2;
@@ -88,37 +85,18 @@ impl Forecast {
         let mut predictions = Predictor::new(&history).predict(&self.patterns).list;
         // A deadlock is a failure for certain.
         predictions.sort_by_key(|prediction| prediction.kind != Kind::Deadlock);
-        predictions.retain(|prediction| self.known.insert(identity(&history, prediction)));
-        // It may do harm only if the right thread goes on first: the last one to act, or the one that did first.
-        let policies = [|_: &History<'_>, _: &Prediction| Policy::RunToBlock, first_goes_on];
-        for policy in policies {
-            self.predicted.extend(predictions.iter().map(|prediction| Predicted {
-                plan: Arc::clone(plan),
-                turns: plan::turns(&history, &prediction.schedule),
-                policy: policy(&history, prediction),
-            }));
-        }
+        predictions.retain(|prediction| self.known.insert(prediction.identity(&history)));
+        let predicted = |prediction: &Prediction, policy| {
+            let turns = plan::turns(&history, &prediction.schedule);
+            Predicted { plan: Arc::clone(plan), turns, policy }
+        };
+        let last_goes_on = predictions.iter().map(|prediction| predicted(prediction, Policy::RunToBlock));
+        let first_goes_on = predictions
+            .iter()
+            .map(|prediction| predicted(prediction, plan::first_goes_on(&history, &prediction.target)));
+        self.predicted.extend(last_goes_on.chain(first_goes_on));
         !predictions.is_empty()
     }
-}
-
-/// The threads of the anomaly in the order in which they come into it.
-fn first_goes_on(history: &History<'_>, prediction: &Prediction) -> Policy {
-    let thread = |&event: &u32| history.trace().threads[history.thread(event) as usize].clone();
-    let first = prediction.target.sequence.iter().map(thread).collect();
-    Policy::Ordered(Order { first, ..Order::default() })
-}
-
-fn identity(history: &History<'_>, prediction: &Prediction) -> Identity {
-    let place = |&event: &u32| {
-        let location = &history.trace().locations[history.event(event).location as usize];
-        location.frames.first().map_or_else(String::new, |frame| format!("{}:{}", frame.file, frame.line))
-    };
-    let mut places: Vec<String> = prediction.events.iter().map(place).collect();
-    if matches!(prediction.kind, Kind::DataRace | Kind::Deadlock) {
-        places = places.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    }
-    (prediction.kind, prediction.pattern.clone(), prediction.tier, places)
 }
 
 impl Strategy for Forecast {

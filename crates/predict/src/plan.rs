@@ -3,9 +3,18 @@
 //! Turns say how far each thread goes and not where it then stands: what an anomaly makes of a variable may send a
 //! thread another way as soon as it has happened.
 
-use threadbare_trace::{Event, EventKind, Turns};
+use threadbare_trace::{Event, EventKind, Order, Policy, Turns};
 
 use crate::history::History;
+use crate::schedule::Target;
+
+/// Once an anomaly has come about, its threads go on in the order in which they came into it. It may do harm only if the
+/// right one goes on first.
+pub fn first_goes_on(history: &History<'_>, target: &Target) -> Policy {
+    let thread = |&event: &u32| history.trace().threads[history.thread(event) as usize].clone();
+    let first = target.sequence.iter().map(thread).collect();
+    Policy::Ordered(Order { first, ..Order::default() })
+}
 
 /// The turns that force a schedule: each event that a thread can stand before is one.
 ///

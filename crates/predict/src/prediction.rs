@@ -31,6 +31,24 @@ pub struct Prediction {
     pub schedule: Schedule,
 }
 
+impl Prediction {
+    /// What makes it the same as one predicted from another run of the program: its kind and its source lines.
+    pub fn identity(&self, history: &History<'_>) -> String {
+        let place = |&event: &u32| {
+            let location = &history.trace().locations[history.event(event).location as usize];
+            location.frames.first().map_or_else(String::new, |frame| format!("{}:{}", frame.file, frame.line))
+        };
+        let mut places: Vec<String> = self.events.iter().map(place).collect();
+        // Which comes first makes no difference to a race or a cycle of locks.
+        let unordered = matches!(self.kind, Kind::DataRace | Kind::Deadlock);
+        if unordered {
+            places.sort();
+        }
+        let pattern = if unordered { "" } else { &self.pattern };
+        format!("{}|{pattern}|{:?}|{}", self.kind.name(), self.tier, places.join("|"))
+    }
+}
+
 /// What was found, and what was found to be false without a run.
 #[derive(Debug)]
 pub struct Predictions {

@@ -16,18 +16,18 @@ pub struct Contested(HashSet<(u32, u64)>);
 /// By thread, how much of what it did has happened before: epochs end when a thread is created or ends.
 type Clock = HashMap<u32, u32>;
 
-/// The latest access of a thread to some memory.
-#[derive(Clone, Copy)]
-struct Access {
-    epoch: u32,
-    write: bool,
+/// The epochs of a thread's latest accesses to some memory.
+#[derive(Clone, Copy, Default)]
+struct Latest {
+    read: Option<u32>,
+    write: Option<u32>,
 }
 
 #[derive(Default)]
 struct Run {
     clocks: HashMap<u32, Clock>,
-    /// By memory and thread, the latest read and the latest write.
-    latest: HashMap<u64, HashMap<u32, [Option<Access>; 2]>>,
+    /// By memory and thread.
+    latest: HashMap<u64, HashMap<u32, Latest>>,
     contested: HashSet<(u32, u64)>,
 }
 
@@ -76,15 +76,16 @@ impl Run {
     fn access(&mut self, thread: u32, memory: u64, write: bool) {
         let clock = self.clocks.entry(thread).or_default();
         let threads = self.latest.entry(memory).or_default();
-        for (&other, accesses) in threads.iter().filter(|&(&other, _)| other != thread) {
+        for (&other, latest) in threads.iter().filter(|&(&other, _)| other != thread) {
             let seen = clock.get(&other).copied().unwrap_or(0);
-            let conflicts = |access: &&Access| (access.write || write) && access.epoch >= seen;
-            if accesses.iter().flatten().any(|access| conflicts(&access)) {
+            let conflicting = if write { latest.read.max(latest.write) } else { latest.write };
+            if conflicting.is_some_and(|epoch| epoch >= seen) {
                 self.contested.extend([(thread, memory), (other, memory)]);
             }
         }
         let epoch = clock.get(&thread).copied().unwrap_or(0);
-        threads.entry(thread).or_default()[usize::from(write)] = Some(Access { epoch, write });
+        let latest = threads.entry(thread).or_default();
+        *(if write { &mut latest.write } else { &mut latest.read }) = Some(epoch);
     }
 }
 

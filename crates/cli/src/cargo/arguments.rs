@@ -55,17 +55,7 @@ pub struct CargoTestOptions {
     pub no_hunt: bool,
 
     #[command(flatten)]
-    pub cargo: CargoOptions,
-
-    #[command(flatten)]
-    pub limits: LimitOptions,
-
-    /// Seed of all choices: the same seed makes the same hunt
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
-
-    #[command(flatten)]
-    pub search: SearchOptions,
+    pub hunt: CargoHuntOptions,
 }
 
 #[derive(Args)]
@@ -74,6 +64,13 @@ pub struct CargoRunOptions {
     #[arg(last = true, value_name = "ARGS")]
     pub arguments: Vec<String>,
 
+    #[command(flatten)]
+    pub hunt: CargoHuntOptions,
+}
+
+/// What to build, and how to hunt in it.
+#[derive(Args)]
+pub struct CargoHuntOptions {
     #[command(flatten)]
     pub cargo: CargoOptions,
 

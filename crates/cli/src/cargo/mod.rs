@@ -39,8 +39,8 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
 }
 
 fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let project = Project::find(&options.cargo)?;
-    let selection = options.cargo.build_arguments();
+    let project = Project::find(&options.hunt.cargo)?;
+    let selection = options.hunt.cargo.build_arguments();
     let built = project.build("build", &selection)?;
     let [program] = &built.executables[..] else {
         return Err(one_expected(&built.executables));
@@ -56,13 +56,13 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
         },
     );
     let terms = Terms {
-        seed: options.seed,
-        max_events: options.limits.max_events,
-        limits: target::limits(&options.limits, cancelled),
+        seed: options.hunt.seed,
+        max_events: options.hunt.limits.max_events,
+        limits: target::limits(&options.hunt.limits, cancelled),
         name: program.name.clone(),
-        ..Terms::new(&options.search, hunt::BUDGET)
+        ..Terms::new(&options.hunt.search, hunt::BUDGET)
     };
-    hunt::aloud(&ready, &terms, options.search.json, REPLAY)
+    hunt::aloud(&ready, &terms, options.hunt.search.json, REPLAY)
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {

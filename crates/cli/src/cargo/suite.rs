@@ -27,9 +27,9 @@ use crate::target::{self, Ready};
 const BUDGET: Budget = Budget::runs(200);
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    hunt::check_directory(&options.search.out)?;
-    let project = Project::find(&options.cargo)?;
-    let built = project.build("test", &options.cargo.build_arguments())?;
+    hunt::check_directory(&options.hunt.search.out)?;
+    let project = Project::find(&options.hunt.cargo)?;
+    let built = project.build("test", &options.hunt.cargo.build_arguments())?;
     if options.no_hunt {
         return run_once(&built, options);
     }
@@ -149,12 +149,12 @@ fn prepare(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicBo
     let terms = Terms {
         first: true,
         jobs: 1,
-        seed: options.seed,
-        max_events: options.limits.max_events,
-        limits: target::limits(&options.limits, cancelled),
+        seed: options.hunt.seed,
+        max_events: options.hunt.limits.max_events,
+        limits: target::limits(&options.hunt.limits, cancelled),
         name: case.name.as_ref().unwrap_or(&case.executable.name).clone(),
         lonely: if case.name.is_some() { HARNESS_THREADS } else { 1 },
-        ..Terms::new(&options.search, BUDGET)
+        ..Terms::new(&options.hunt.search, BUDGET)
     };
     (Ready::built(target, origin), terms)
 }
@@ -218,7 +218,7 @@ impl<'a> Suite<'a> {
         let next = AtomicUsize::new(0);
         let (reports, finished) = mpsc::channel();
         let said = thread::scope(|scope| {
-            for _ in 0..Terms::new(&options.search, BUDGET).jobs {
+            for _ in 0..Terms::new(&options.hunt.search, BUDGET).jobs {
                 let (reports, next) = (reports.clone(), &next);
                 scope.spawn(move || {
                     while !cancelled.load(Ordering::Relaxed)
@@ -263,7 +263,7 @@ impl<'a> Suite<'a> {
     }
 
     fn show(&self, report: &Report) -> Result<(), Problem> {
-        if self.options.search.json {
+        if self.options.hunt.search.json {
             report.findings.iter().try_for_each(output::print_json)?;
             return output::print_json(report);
         }
@@ -276,7 +276,7 @@ impl<'a> Suite<'a> {
 
     /// `    Starting …`, as cargo words it.
     fn say(&self, verb: &str, style: Style, what: &str) -> Result<(), Problem> {
-        if self.options.search.json {
+        if self.options.hunt.search.json {
             return Ok(());
         }
         say!("{} {what}", style.bold().apply_to(format!("{verb:>12}")))
@@ -284,7 +284,7 @@ impl<'a> Suite<'a> {
 
     fn finish(mut self, incomplete: bool, interrupted: bool) -> Result<u8, Problem> {
         self.figures.seconds = self.start.elapsed().as_secs_f64();
-        if self.options.search.json {
+        if self.options.hunt.search.json {
             output::print_json(&self.figures)?;
         } else {
             self.summarise()?;

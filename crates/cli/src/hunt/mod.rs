@@ -29,7 +29,7 @@ pub use summary::Summary;
 pub const BUDGET: Budget = Budget::runs(2000);
 
 pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let ready = target::prepare(&options.program, &options.search.out)?;
+    let ready = target::prepare(&options.program.target, &options.program.launch, &options.search.out)?;
     let terms = terms(&options.program, &options.search, &ready, cancelled);
     aloud(&ready, &terms, options.search.json, "threadbare replay")
 }
@@ -42,10 +42,10 @@ pub fn terms(
     cancelled: &Arc<AtomicBool>,
 ) -> Terms {
     Terms {
-        seed: program.seed,
-        max_events: program.limits.max_events,
+        seed: program.launch.seed,
+        max_events: program.launch.limits.max_events,
         spurious: program.spurious_wakeups,
-        limits: target::limits(&program.limits, cancelled),
+        limits: target::limits(&program.launch.limits, cancelled),
         name: ready.name(),
         ..Terms::new(search, BUDGET)
     }

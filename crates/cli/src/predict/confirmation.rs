@@ -2,10 +2,10 @@
 
 use threadbare_executor::{Ended, RunError, Worker};
 use threadbare_predict::confirm::{Sighting, final_values, follows, serial_orders};
-use threadbare_predict::plan::turns;
+use threadbare_predict::plan::{first_goes_on, turns};
 use threadbare_predict::schedule::Target;
 use threadbare_predict::{History, Kind, Prediction, Predictor};
-use threadbare_trace::{End, Extent, Order, Plan, Policy, Step, Trace};
+use threadbare_trace::{End, Extent, Plan, Policy, Step, Trace};
 
 /// What an anomaly did to the run that showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,14 +117,9 @@ impl Confirmation<'_, '_> {
     }
 
     fn policy(&self, target: &Target, next: Next) -> Policy {
-        let trace = self.history.trace();
-        let thread = |&event: &u32| trace.threads[self.history.thread(event) as usize].clone();
         match next {
             Next::Last => Policy::RunToBlock,
-            Next::First => {
-                let first = target.sequence.iter().map(thread).collect();
-                Policy::Ordered(Order { first, ..Order::default() })
-            }
+            Next::First => first_goes_on(self.history, target),
         }
     }
 

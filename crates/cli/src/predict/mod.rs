@@ -19,7 +19,7 @@ use threadbare_predict::{History, Pattern, PredictError, Prediction, Predictor, 
 use threadbare_trace::import::{ImportError, Wrong};
 use threadbare_trace::{Extent, Plan, Policy, Step, Trace, format, import};
 
-use crate::arguments::{PredictOptions, ProgramOptions};
+use crate::arguments::PredictOptions;
 use crate::exit;
 use crate::finding::write_clip;
 use crate::output::say;
@@ -34,24 +34,19 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
     match (&options.trace, &options.target) {
         (Some(path), _) => from_trace(path, &patterns, options.json),
         (None, Some(target)) => {
-            let program = ProgramOptions {
-                target: target.clone(),
-                arguments: options.arguments.clone(),
-                compiler_arguments: options.compiler_arguments.clone(),
-                stdin: options.stdin.clone(),
-                limits: options.limits.clone(),
-                spurious_wakeups: 0,
-                seed: options.seed,
-            };
-            let ready = target::prepare(&program, &options.out)?;
-            let limits = target::limits(&options.limits, cancelled);
+            let ready = target::prepare(target, &options.launch, &options.out)?;
+            let limits = target::limits(&options.launch.limits, cancelled);
             let worker = Worker::start(&ready.target, &limits)?;
             let mut predicting = Predicting {
                 options,
                 patterns,
                 ready: &ready,
                 worker,
-                plan: Plan { max_events: options.limits.max_events, seed: options.seed, ..Plan::default() },
+                plan: Plan {
+                    max_events: options.launch.limits.max_events,
+                    seed: options.launch.seed,
+                    ..Plan::default()
+                },
                 queue: VecDeque::new(),
                 known: BTreeMap::new(),
                 summary: Summary::new(Instant::now()),
@@ -160,7 +155,7 @@ impl Predicting<'_> {
 
     /// The plan of the `number`-th run to predict from: as the user says, then what showed something, then random.
     fn next_plan(&mut self, number: u64) -> Plan {
-        let seed = self.options.seed.wrapping_add(number);
+        let seed = self.options.launch.seed.wrapping_add(number);
         let policy = match number {
             0 => record::policy(self.options.schedule, seed),
             _ => Policy::Random { seed },
@@ -183,7 +178,7 @@ impl Predicting<'_> {
         let mut learnt = Vec::new();
         for prediction in &predictions.list {
             let anomaly = Anomaly::new(&history, prediction);
-            let known = self.known.get(&anomaly.identity()).copied();
+            let known = self.known.get(anomaly.identity()).copied();
             if known.is_none() {
                 self.summary.count_predicted(prediction.kind);
             }
@@ -211,7 +206,7 @@ impl Predicting<'_> {
         let learnt = confirmation.learnt;
         self.summary.runs += confirmation.runs;
         let happened = matches!(outcome, Outcome::Happened { .. });
-        self.known.insert(anomaly.identity(), happened);
+        self.known.insert(anomaly.identity().to_owned(), happened);
         let Outcome::Happened { trace, steps, harm } = outcome else { return Ok(learnt) };
         self.summary.count_confirmed(prediction.kind, harm);
         anomaly.confirm(&trace, harm, self.summary.runs);

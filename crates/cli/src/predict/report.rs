@@ -40,6 +40,8 @@ pub struct Anomaly {
     /// For a person, a line for each event.
     #[serde(skip)]
     events: Vec<String>,
+    #[serde(skip)]
+    identity: String,
 }
 
 impl Anomaly {
@@ -81,24 +83,18 @@ impl Anomaly {
             count: prediction.count,
             harm: None,
             events,
+            identity: prediction.identity(history),
         }
     }
 
     /// What makes it the same as one predicted from another run.
-    pub fn identity(&self) -> String {
-        let mut places: Vec<String> =
-            self.locations.iter().map(|place| format!("{}:{}", place.file, place.line)).collect();
-        let race = self.kind == Kind::DataRace.name();
-        if race {
-            places.sort();
-        }
-        let pattern = if race { "" } else { &self.pattern };
-        format!("{}|{pattern}|{:?}|{}", self.kind, self.unit, places.join("|"))
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// The name of its clip, which the same anomaly gets again.
     pub fn clip_name(&self, program: &str) -> String {
-        format!("{program}-{}-{:08x}.clip", self.kind, fingerprint(&[&self.identity()]))
+        format!("{program}-{}-{:08x}.clip", self.kind, fingerprint(&[&self.identity]))
     }
 
     /// It was seen in the run that left `trace`.
