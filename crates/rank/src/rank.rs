@@ -128,7 +128,10 @@ impl Rank {
     fn pop(&mut self) -> Option<(WorkItem, Order)> {
         while let Some((key, item)) = self.queue.pop() {
             self.place = key.0;
-            let orders = self.orders.of(item.demand.threads);
+            let orders = match (item.demand.threads, &item.preempted) {
+                (2, None) => self.orders.at_the_beginning(),
+                (threads, _) => self.orders.of(threads),
+            };
             let Some(order) = orders.get(item.order) else {
                 self.next_threads(item);
                 continue;
