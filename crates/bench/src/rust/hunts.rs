@@ -48,8 +48,17 @@ struct TestLine {
 
 pub fn print_header() {
     println!(
-        "{:<18} {:<9} {:>4} {:>5} {:>8} {:>6} {:>7} {:>9} {:>8}",
-        "package", "version", "seed", "tests", "threaded", "passed", "runs", "could not", "findings"
+        "{:<18} {:<9} {:>4} {:>5} {:>8} {:>6} {:>7} {:>7} {:>9} {:>8}",
+        "package",
+        "version",
+        "seed",
+        "tests",
+        "threaded",
+        "passed",
+        "in part",
+        "runs",
+        "could not",
+        "findings"
     );
 }
 
@@ -97,12 +106,13 @@ impl Line {
 fn print_figures(suite: &Suite, seed: u64, tests: &[&TestLine], findings: &[&Finding]) {
     let count = |result: &str| tests.iter().filter(|test| test.result == result).count();
     println!(
-        "{:<18} {:<9} {seed:>4} {:>5} {:>8} {:>6} {:>7} {:>9} {:>8}",
+        "{:<18} {:<9} {seed:>4} {:>5} {:>8} {:>6} {:>7} {:>7} {:>9} {:>8}",
         suite.name,
         suite.version,
         tests.len(),
         tests.len() - count("no-threads"),
         count("passed"),
+        count("passed-in-part"),
         tests.iter().map(|test| test.runs).sum::<u64>(),
         count("could-not-run"),
         findings.len(),

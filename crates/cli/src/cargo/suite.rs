@@ -84,6 +84,8 @@ struct Report {
 #[serde(rename_all = "kebab-case")]
 enum Verdict {
     Passed,
+    /// Too long to be run to its end: nothing was found in how it begins.
+    PassedInPart,
     /// Passed, and started no thread: there is only one schedule.
     NoThreads,
     Failed,
@@ -131,7 +133,8 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
 
 fn verdict(summary: &Summary, terms: &Terms) -> Result<Verdict, Problem> {
     match summary.findings {
-        0 if summary.nothing_ended() => Err(hunt::nothing_known(summary, terms)),
+        0 if summary.is_nothing_known() => Err(hunt::nothing_known(summary, terms)),
+        0 if summary.nothing_ended() => Ok(Verdict::PassedInPart),
         0 if summary.threads <= terms.lonely => Ok(Verdict::NoThreads),
         0 => Ok(Verdict::Passed),
         _ => Ok(Verdict::Failed),
@@ -177,6 +180,8 @@ struct Figures {
     kind_of_line: &'static str,
     tests: u64,
     passed: u64,
+    /// Passed, as far as they were run; also counted in `passed`.
+    passed_in_part: u64,
     /// Passed without starting a thread; also counted in `passed`.
     no_threads: u64,
     failed: u64,
@@ -248,6 +253,10 @@ impl<'a> Suite<'a> {
         figures.findings += report.findings.len() as u64;
         match report.result {
             Verdict::Passed => figures.passed += 1,
+            Verdict::PassedInPart => {
+                figures.passed += 1;
+                figures.passed_in_part += 1;
+            }
             Verdict::NoThreads => {
                 figures.passed += 1;
                 figures.no_threads += 1;
@@ -299,12 +308,17 @@ impl<'a> Suite<'a> {
     }
 
     fn summarise(&self) -> Result<(), Problem> {
-        let Figures { tests, passed, no_threads, failed, could_not_run, runs, seconds, .. } = self.figures;
+        let Figures {
+            tests, passed, passed_in_part, no_threads, failed, could_not_run, runs, seconds, ..
+        } = self.figures;
         let style = if self.failed.is_empty() { Style::new().green() } else { Style::new().red() };
         let plural = if tests == 1 { "" } else { "s" };
         let mut what = format!("[{seconds:8.3}s] {tests} test{plural} run: {passed} passed");
         if no_threads > 0 {
             what += &format!(" ({no_threads} without threads)");
+        }
+        if passed_in_part > 0 {
+            what += &format!(" ({passed_in_part} in part)");
         }
         what += &format!(", {failed} failed");
         if could_not_run > 0 {
@@ -320,13 +334,14 @@ impl<'a> Suite<'a> {
 /// `        PASS [   0.123s] demo tests::counts (200 runs)`.
 fn line(report: &Report) -> String {
     let (word, style) = match report.result {
-        Verdict::Passed | Verdict::NoThreads => ("PASS", Style::new().green()),
+        Verdict::Passed | Verdict::PassedInPart | Verdict::NoThreads => ("PASS", Style::new().green()),
         Verdict::Failed => ("FAIL", Style::new().red()),
         Verdict::CouldNotRun => ("ERROR", Style::new().yellow()),
     };
     let remark = match (report.result, report.runs) {
         (Verdict::NoThreads, _) => "(no threads)".to_owned(),
         (Verdict::CouldNotRun, _) => format!("({})", report.problem.as_deref().unwrap_or_default()),
+        (Verdict::PassedInPart, runs) => format!("({runs} runs, none to its end: too many events)"),
         (_, 1) => "(1 run)".to_owned(),
         (_, runs) => format!("({runs} runs)"),
     };

@@ -62,7 +62,7 @@ pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u
     progress.finish_and_clear();
     let mut summary = result?;
     summary.print(json)?;
-    if summary.nothing_ended() {
+    if summary.is_nothing_known() {
         return Err(nothing_known(&summary, terms));
     }
     let cancelled = terms.limits.cancelled.load(Ordering::Relaxed);
@@ -238,6 +238,7 @@ impl Hunt<'_> {
                 }
             }
             self.summary.dropped = self.strategy.dropped();
+            self.summary.settle();
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }
@@ -254,11 +255,8 @@ impl Hunt<'_> {
         // One run may have gone another way than most.
         const LONELY: u64 = 3;
         let lonely = done >= LONELY && self.summary.threads <= self.terms.lonely;
-        // Nothing comes of going on with a program that never gets anywhere, however many events it is allowed.
-        const HOPELESS: u64 = 6;
-        let hopeless = done >= HOPELESS && self.summary.nothing_ended();
         let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
-        let over = left == 0 || late || satisfied || lonely || hopeless || cancelled;
+        let over = left == 0 || late || satisfied || lonely || self.summary.is_hopeless() || cancelled;
         /// While little is known, the strategy is told of each run before it is asked for the next.
         const ALONE: u64 = 16;
         const TOGETHER: u64 = 16;
@@ -267,8 +265,12 @@ impl Hunt<'_> {
 
     /// The next runs, `count` or fewer; none when there is nothing left to try.
     fn schedules(&mut self, count: u64) -> Vec<Schedule> {
+        let most = self.summary.beginning.unwrap_or(u64::MAX);
         let next = || match self.strategy.next() {
-            Next::Run(schedule) => Some(schedule),
+            Next::Run(mut schedule) => {
+                schedule.plan.max_events = schedule.plan.max_events.min(most);
+                Some(schedule)
+            }
             Next::Wait | Next::Exhausted => None,
         };
         std::iter::from_fn(next).take(count as usize).collect()

@@ -33,6 +33,9 @@ pub struct Summary {
     /// Runs were stopped though they had all the events that the user allows.
     #[serde(skip)]
     pub bound_reached: bool,
+    /// How many events of each run are explored since none comes to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beginning: Option<u64>,
     /// Where the last run to be stopped at the time limit was, in words.
     #[serde(skip)]
     pub stuck_at: Option<String>,
@@ -58,6 +61,11 @@ struct Stopped {
     memory_limit: u64,
 }
 
+/// Runs that are stopped before any is expected to come to its end, or to get anywhere.
+const HOPELESS: u64 = 6;
+/// Events that are enough for threads to meet.
+const BEGINNING: u64 = 20_000;
+
 /// What keeps runs from coming to their end.
 pub enum Obstacle {
     Events,
@@ -79,6 +87,7 @@ impl Summary {
             dropped: 0,
             stopped: Stopped::default(),
             bound_reached: false,
+            beginning: None,
             stuck_at: None,
             start,
         }
@@ -106,6 +115,25 @@ impl Summary {
     pub fn nothing_ended(&self) -> bool {
         let Stopped { max_events, time_limit, memory_limit } = self.stopped;
         self.runs > 0 && max_events + time_limit + memory_limit == self.runs
+    }
+
+    /// Nothing but where runs begin, and not even that, if few were made.
+    pub fn is_nothing_known(&self) -> bool {
+        self.nothing_ended() && self.beginning.is_none()
+    }
+
+    /// A program that comes to no end, however many events it is allowed, is searched where it begins.
+    pub fn settle(&mut self) {
+        if self.is_nothing_known() && self.runs >= HOPELESS && self.events / self.runs >= BEGINNING {
+            self.beginning = Some(BEGINNING);
+        }
+    }
+
+    /// Nothing comes of going on.
+    pub fn is_hopeless(&self) -> bool {
+        let Stopped { time_limit, memory_limit, .. } = self.stopped;
+        let stuck = if self.beginning.is_some() { time_limit + memory_limit } else { self.runs };
+        self.nothing_ended() && stuck >= HOPELESS
     }
 
     /// What stopped the runs of which none came to its end. The bound on events begins low: that it stopped some says
@@ -143,7 +171,11 @@ impl Summary {
             1 => say!("1 run was stopped at {limit}; raise it with {flag}"),
             _ => say!("{count} runs were stopped at {limit}; raise it with {flag}"),
         };
-        if self.bound_reached {
+        if let Some(beginning) = self.beginning.filter(|_| self.nothing_ended()) {
+            say!(
+                "no run came to its end; most were stopped after {beginning} events, and what they do later is not known"
+            )?;
+        } else if self.bound_reached {
             stopped(self.stopped.max_events, "the bound on events", "--max-events")?;
         }
         stopped(self.stopped.time_limit, "the time limit", "--time-limit")?;

@@ -52,6 +52,20 @@ fn relative_paths_survive_a_program_that_changes_directory() {
     }
 }
 
+/// A stress test is longer than anybody would wait for under control: its beginnings are searched all the same.
+#[test]
+fn a_program_that_is_too_long_is_searched_where_it_begins() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let text =
+        MOVES.replace("counter++;", "for (int i = 0; i < 10000000; i++) __atomic_add_fetch(&counter, 1, 5);");
+    let source = write(directory.path(), "stress.c", &text);
+    let hunt = ["hunt", path(&source), "--budget", "50runs", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(tool(&hunt).args(["--max-events", "100000"]));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(stdout.contains("nothing found in 50 runs"), "{stdout}");
+    assert!(stdout.contains("no run came to its end; most were stopped after 20000 events"), "{stdout}");
+}
+
 /// A loop that nothing can interrupt costs a second, and is named.
 #[test]
 fn a_run_that_hangs_is_stopped_and_located() {

@@ -5,6 +5,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::process::Command;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
     use std::time::{Duration, Instant};
 
@@ -58,6 +59,17 @@ mod tests {
     fn counts_processors() {
         let count = thread::spawn(|| thread::available_parallelism().unwrap().get()).join().unwrap();
         assert_eq!(count, 4);
+    }
+
+    #[test]
+    fn is_a_stress_test() {
+        let counter = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..10_000_000).for_each(|_| _ = counter.fetch_add(1, Ordering::Relaxed)));
+            }
+        });
+        assert_eq!(counter.into_inner(), 40_000_000);
     }
 
     #[test]
