@@ -61,10 +61,12 @@ struct Stopped {
     memory_limit: u64,
 }
 
-/// Runs that are stopped before any is expected to come to its end, or to get anywhere.
-const HOPELESS: u64 = 6;
+/// Runs without an end, with all the events that the user allows at least one, before none is expected any more.
+const TOO_LONG: u64 = 3;
 /// Events that are enough for threads to meet.
-const BEGINNING: u64 = 20_000;
+const BEGINNING: u64 = 10_000;
+/// Runs that get nowhere before no other is made.
+const HOPELESS: u64 = 6;
 
 /// What keeps runs from coming to their end.
 pub enum Obstacle {
@@ -124,7 +126,9 @@ impl Summary {
 
     /// A program that comes to no end, however many events it is allowed, is searched where it begins.
     pub fn settle(&mut self) {
-        if self.is_nothing_known() && self.runs >= HOPELESS && self.events / self.runs >= BEGINNING {
+        let had_all = self.bound_reached || self.stopped.time_limit > 0;
+        let too_long = self.runs >= TOO_LONG && had_all && self.events / self.runs >= BEGINNING;
+        if self.is_nothing_known() && too_long {
             self.beginning = Some(BEGINNING);
         }
     }

@@ -63,7 +63,7 @@ fn a_program_that_is_too_long_is_searched_where_it_begins() {
     let (stdout, stderr, code) = run(tool(&hunt).args(["--max-events", "100000"]));
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(stdout.contains("nothing found in 50 runs"), "{stdout}");
-    assert!(stdout.contains("no run came to its end; most were stopped after 20000 events"), "{stdout}");
+    assert!(stdout.contains("no run came to its end; most were stopped after 10000 events"), "{stdout}");
 }
 
 /// A loop that nothing can interrupt costs a second, and is named.
