@@ -67,6 +67,9 @@ enum Command {
     Pecan {
         /// These subjects instead
         names: Vec<String>,
+        /// Look in so many runs of other schedules for what was predicted and not confirmed, instead
+        #[arg(long, value_name = "RUNS")]
+        missed: Option<u64>,
     },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
@@ -100,7 +103,7 @@ fn main() -> ExitCode {
         Command::States { states } => states::run(states),
         Command::Subjects { rust, names } => subjects::run(&names, rust),
         Command::Predict { most } => predict::run(most),
-        Command::Pecan { names } => pecan::run(&names),
+        Command::Pecan { names, missed } => pecan::run(&names, missed),
         Command::Clips { times } => clips::run(times),
         Command::Rank { part } => rank::run(&part),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),

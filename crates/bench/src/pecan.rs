@@ -1,14 +1,16 @@
 //! Table 1 of the PECAN paper, on the subjects that we have: what `predict` makes of each, next to what the paper says.
 
+mod missed;
+
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::Deserialize;
 
 use crate::build;
-use crate::subjects::{self, Expected, Pecan};
+use crate::subjects::{self, Expected, Pecan, Subject};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -114,24 +116,33 @@ fn predict(tool: &Path, source: &Path, fixed: bool, out: &Path) -> Result<Vec<Li
     }
 }
 
+/// The subjects of the paper, or those called `names`.
+fn wanted(names: &[String]) -> Result<BTreeMap<PathBuf, Subject>> {
+    let mut subjects = subjects::all()?;
+    subjects.retain(|_, subject| match names {
+        [] => !subject.published.pecan.is_empty(),
+        names => names.contains(&subject.name),
+    });
+    Ok(subjects)
+}
+
+pub fn run(names: &[String], missed: Option<u64>) -> Result<bool> {
+    match missed {
+        Some(runs) => missed::run(runs, names),
+        None => table(names),
+    }
+}
+
 /// Predicts on the subjects of the paper, or on the subjects called `names`. Good if every known bug is found, and none
 /// in the fixed versions. What else is confirmed there is printed, to be judged.
-pub fn run(names: &[String]) -> Result<bool> {
+fn table(names: &[String]) -> Result<bool> {
     let tool = build::tool()?;
     let out = tempfile::tempdir()?;
     let heads =
         ["events", "race", "AV", "ASV", "real", "fail", "false"].map(|head| format!("{head:>6}")).join("");
     println!("{:<18} {:<8}{heads}   known bug", "subject", "");
     let mut good = true;
-    for (source, subject) in subjects::all()? {
-        let wanted = if names.is_empty() {
-            !subject.published.pecan.is_empty()
-        } else {
-            names.contains(&subject.name)
-        };
-        if !wanted {
-            continue;
-        }
+    for (source, subject) in wanted(names)? {
         let mut name = subject.name.as_str();
         for fixed in [false, true] {
             let lines = predict(&tool, &source, fixed, out.path())?;

@@ -137,9 +137,14 @@ impl<'h, 't> Predictor<'h, 't> {
         events
     }
 
-    /// A schedule by the paper's algorithm, if there is one.
+    /// A schedule by the paper's algorithm, if there is one. What happened in the trace needs no other than that.
     pub fn schedule(&self, target: &Target) -> Option<(Schedule, Verdict)> {
-        self.checked(self.generator.generate(target)?, target)
+        let happened = target.stand.is_empty() && target.sequence.is_sorted();
+        let schedule = match target.sequence.last() {
+            Some(&last) if happened => (0..=last).collect(),
+            _ => self.generator.generate(target)?,
+        };
+        self.checked(schedule, target)
     }
 
     /// A schedule that keeps what happened up to `prefix`.
