@@ -48,7 +48,7 @@ impl Dependence {
             if event.kind.is_access() {
                 let variable = history.variables().variable(event);
                 let writer = &mut writers[variable as usize];
-                if let Some(writer) = writer.filter(|_| sees_last_write(history, index, variable)) {
+                if let Some(writer) = writer.filter(|_| sees_last_write(history, index as u32, variable)) {
                     dependence.learn(thread, local, writer);
                 }
                 if history.writes(index as u32) {
@@ -111,8 +111,8 @@ impl Dependence {
 
 /// A read sees the last write. Where a variable consists of parts, every access counts as one, so that no write to
 /// a part is overlooked.
-fn sees_last_write(history: &History<'_>, event: usize, variable: Variable) -> bool {
+pub(crate) fn sees_last_write(history: &History<'_>, event: u32, variable: Variable) -> bool {
     use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, Read};
-    let reads = matches!(history.trace().events[event].kind, Read | AtomicLoad | AtomicRmw);
+    let reads = matches!(history.event(event).kind, Read | AtomicLoad | AtomicRmw);
     reads || history.variables().is_mixed(variable)
 }

@@ -36,6 +36,7 @@ pub mod order;
 pub mod pattern;
 pub mod plan;
 pub mod prediction;
+pub mod reads;
 pub mod region;
 pub mod schedule;
 pub mod search;

@@ -1,5 +1,7 @@
 //! From a trace to predictions, each with a schedule: the steps of the paper in their order.
 
+use std::rc::Rc;
+
 use threadbare_trace::Trace;
 
 use crate::closure::{Closure, first_together};
@@ -8,6 +10,7 @@ use crate::dependence::Prefix;
 use crate::error::PredictError;
 use crate::history::History;
 use crate::pattern::{Kind, Pattern};
+use crate::reads::Reads;
 use crate::region::Tier;
 use crate::schedule::{Generator, Schedule, Target};
 use crate::search::{self, Candidate, Found};
@@ -77,11 +80,12 @@ const MOST_PAUSES: usize = 8;
 
 impl<'h, 't> Predictor<'h, 't> {
     pub fn new(history: &'h History<'t>) -> Predictor<'h, 't> {
+        let reads = Rc::new(Reads::of(history));
         Predictor {
             history,
             closure: Closure::of(history),
-            generator: Generator::new(history),
-            checker: Checker::new(history),
+            generator: Generator::new(history, Rc::clone(&reads)),
+            checker: Checker::new(history, reads),
         }
     }
 
@@ -137,14 +141,17 @@ impl<'h, 't> Predictor<'h, 't> {
         events
     }
 
-    /// A schedule by the paper's algorithm, if there is one. What happened in the trace needs no other than that.
+    /// A schedule, if there is one: of all ways to make one the first that is certain, or the first.
     pub fn schedule(&self, target: &Target) -> Option<(Schedule, Verdict)> {
-        let happened = target.stand.is_empty() && target.sequence.is_sorted();
-        let schedule = match target.sequence.last() {
-            Some(&last) if happened => (0..=last).collect(),
-            _ => self.generator.generate(target)?,
-        };
-        self.checked(schedule, target)
+        let mut possible = None;
+        for schedule in self.generator.schedules(target) {
+            let checked = self.checked(schedule, target);
+            if matches!(checked, Some((_, Verdict::Witnessed))) {
+                return checked;
+            }
+            possible = possible.or(checked);
+        }
+        possible
     }
 
     /// A schedule that keeps what happened up to `prefix`.

@@ -12,6 +12,8 @@
 //! What comes after the last event of the anomaly is left out. There is not always such a schedule: then the
 //! prediction was false.
 
+use std::rc::Rc;
+
 use threadbare_trace::EventKind;
 
 use crate::communication::Edge;
@@ -19,6 +21,7 @@ use crate::dependence::Prefix;
 use crate::hash::FastMap;
 use crate::history::History;
 use crate::lockset::Held;
+use crate::reads::{Memory, Reads};
 
 /// Events of a trace in a new order.
 pub type Schedule = Vec<u32>;
@@ -59,6 +62,7 @@ pub struct Generator<'h, 't> {
     history: &'h History<'t>,
     /// By event, for acquisitions and releases that count: the critical section.
     sections: Vec<u32>,
+    reads: Rc<Reads>,
 }
 
 /// No critical section.
@@ -68,14 +72,14 @@ const NONE: u32 = u32::MAX;
 const MOST_PERMUTED: usize = 4;
 
 impl<'h, 't> Generator<'h, 't> {
-    pub fn new(history: &'h History<'t>) -> Generator<'h, 't> {
+    pub fn new(history: &'h History<'t>, reads: Rc<Reads>) -> Generator<'h, 't> {
         let mut sections = vec![NONE; history.trace().events.len()];
         for (index, section) in history.locksets().sections().iter().enumerate() {
             for event in std::iter::once(section.acquire).chain(section.release) {
                 sections[event as usize] = index as u32;
             }
         }
-        Generator { history, sections }
+        Generator { history, sections, reads }
     }
 
     /// The critical section that the event begins or ends.
@@ -83,23 +87,25 @@ impl<'h, 't> Generator<'h, 't> {
         Some(self.sections[event as usize]).filter(|&section| section != NONE)
     }
 
-    /// A schedule by the paper's algorithm; where that leads to a lock that its holder cannot give back any more, one of
-    /// the other ways to come to the same.
-    pub fn generate(&self, target: &Target) -> Option<Schedule> {
-        // Where nobody is to stand there is nothing to clear.
-        let mut ways = Way::ALL.into_iter().filter(|way| !way.clears || target.stand.len() > 1);
-        ways.find_map(|way| {
-            self.attempts(target).find_map(|order| {
-                let mut rearranged = Rearranged::new(self, target);
-                if way.keeps_others {
-                    rearranged.keep_others(target);
-                }
-                if way.clears && !rearranged.clear(&order) {
-                    return None;
-                }
-                rearranged.bring_about(target, &order)
-            })
-        })
+    /// Schedules, each made in another way: as close to the trace as can be, by the paper's algorithm, and where that
+    /// leads to a lock that its holder cannot give back any more, otherwise.
+    pub fn schedules<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = Schedule> + 'a {
+        // Where nobody is to stand there is nothing to clear, and only then a step at a time makes sense.
+        let stands = target.stand.len() > 1;
+        let ways = Way::ALL.into_iter().filter(move |way| if stands { !way.by_steps } else { !way.clears });
+        ways.filter_map(move |way| self.attempts(target).find_map(|order| self.make(way, target, &order)))
+    }
+
+    fn make(&self, way: Way, target: &Target, order: &[u32]) -> Option<Schedule> {
+        let mut rearranged = Rearranged::new(self, target);
+        rearranged.heeds_reads = way.heeds_reads;
+        if way.keeps_others && !way.by_steps {
+            rearranged.keep_others(target);
+        }
+        if way.clears && !rearranged.clear(order) {
+            return None;
+        }
+        rearranged.bring_about(target, order, way.by_steps)
     }
 
     /// A schedule that begins with the events of `prefix`, as they were.
@@ -107,7 +113,7 @@ impl<'h, 't> Generator<'h, 't> {
         self.attempts(target).find_map(|order| {
             let mut rearranged = Rearranged::new(self, target);
             rearranged.keep(prefix);
-            rearranged.bring_about(target, &order)
+            rearranged.bring_about(target, &order, false)
         })
     }
 
@@ -162,16 +168,25 @@ impl<'h, 't> Generator<'h, 't> {
 struct Way {
     /// Other threads do what they did meanwhile. The paper's way; one of them may hold a lock then.
     keeps_others: bool,
+    /// But only until they would read something else than in the trace, and then go another way.
+    heeds_reads: bool,
+    /// Threads of the anomaly are held back before their next event of it, not all before their first.
+    by_steps: bool,
     /// Threads that are to stand first get behind them what they do with locks that others will hold.
     clears: bool,
 }
 
 impl Way {
-    const ALL: [Way; 4] = [
-        Way { keeps_others: true, clears: false },
-        Way { keeps_others: true, clears: true },
-        Way { keeps_others: false, clears: false },
-        Way { keeps_others: false, clears: true },
+    const PAPER: Way = Way { keeps_others: true, heeds_reads: false, by_steps: false, clears: false };
+
+    const ALL: [Way; 7] = [
+        Way { heeds_reads: true, by_steps: true, ..Way::PAPER },
+        Way { heeds_reads: true, ..Way::PAPER },
+        Way { heeds_reads: true, clears: true, ..Way::PAPER },
+        Way::PAPER,
+        Way { clears: true, ..Way::PAPER },
+        Way { keeps_others: false, ..Way::PAPER },
+        Way { keeps_others: false, clears: true, ..Way::PAPER },
     ];
 }
 
@@ -201,6 +216,9 @@ struct Rearranged<'g, 'h, 't> {
     holders: FastMap<u32, Vec<u32>>,
     /// Threads that are being brought somewhere.
     underway: Vec<u32>,
+    memory: Memory<'h, 't>,
+    /// Others stop where they would read something else.
+    heeds_reads: bool,
 }
 
 impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
@@ -213,6 +231,8 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
             limits: vec![u32::MAX; threads],
             holders: FastMap::default(),
             underway: Vec::new(),
+            memory: Memory::new(generator.history),
+            heeds_reads: false,
         };
         for event in target.events() {
             rearranged.limit(event);
@@ -232,7 +252,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     }
 
     /// Step 1: what happened before the last event of the target, without the threads of the target beyond their
-    /// outermost locks, and without what cannot happen then.
+    /// outermost locks.
     fn keep_others(&mut self, target: &Target) {
         let history = self.history();
         let mut stops = self.limits.clone();
@@ -241,6 +261,26 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
             *stop = (*stop).min(self.generator.outermost(event));
         }
         let horizon = target.events().max().unwrap_or(0);
+        self.follow_trace(horizon, &stops);
+    }
+
+    /// Step 1 for the next event of a sequence: what happened before it, without the threads of later ones beyond the
+    /// outermost locks of these.
+    fn keep_until_next(&mut self, sequence: &[u32]) {
+        let history = self.history();
+        let mut stops = self.limits.clone();
+        for &event in &sequence[1..] {
+            let stop = &mut stops[history.thread(event) as usize];
+            *stop = (*stop).min(self.generator.outermost(event));
+        }
+        let next = sequence[0];
+        stops[history.thread(next) as usize] = history.local(next);
+        self.follow_trace(next, &stops);
+    }
+
+    /// All that happened before `horizon` and can happen now, up to where each thread has to stop.
+    fn follow_trace(&mut self, horizon: u32, stops: &[u32]) {
+        let history = self.history();
         let mut edges = history.edges();
         for event in 0..horizon {
             let (thread, local) = (history.thread(event) as usize, history.local(event));
@@ -287,7 +327,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     }
 
     /// Step 2.
-    fn bring_about(mut self, target: &Target, order: &[u32]) -> Option<Schedule> {
+    fn bring_about(mut self, target: &Target, order: &[u32], by_steps: bool) -> Option<Schedule> {
         let history = self.history();
         for &event in order {
             if !self.bring(history.thread(event), history.local(event)) {
@@ -296,6 +336,9 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
         }
         for (at, &event) in target.sequence.iter().enumerate() {
             let thread = history.thread(event);
+            if by_steps {
+                self.keep_until_next(&target.sequence[at..]);
+            }
             let next = target.sequence[at + 1..].iter().find(|&&later| history.thread(later) == thread);
             self.limits[thread as usize] = next.map_or(u32::MAX, |&next| history.local(next));
             if !self.bring(thread, history.local(event) + 1) {
@@ -361,12 +404,15 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     fn is_enabled(&self, event: u32, incoming: &[Edge]) -> bool {
         let history = self.history();
         let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
-        incoming.iter().all(|edge| edge.observed || is_done(edge.from)) && self.in_the_way(event).is_none()
+        incoming.iter().all(|edge| edge.observed && !self.heeds_reads || is_done(edge.from))
+            && self.in_the_way(event).is_none()
+            && (!self.heeds_reads || self.generator.reads.is_same(&self.memory, event))
     }
 
     fn add(&mut self, event: u32) {
         let history = self.history();
         self.done[history.thread(event) as usize] += 1;
+        self.memory.step(event);
         self.schedule.push(event);
         if let Some(index) = self.generator.section(event) {
             let section = history.locksets().sections()[index as usize];
@@ -398,7 +444,8 @@ mod tests {
             let all = 0..trace.events.len() as u32;
             all.into_iter().find(|&event| label(event) == wanted).expect("there is such an event")
         });
-        let schedule = Generator::new(&history).generate(&Target::race(&events))?;
+        let generator = Generator::new(&history, Rc::new(Reads::of(&history)));
+        let schedule = generator.schedules(&Target::race(&events)).next()?;
         Some(schedule.into_iter().map(label).collect())
     }
 

@@ -4,19 +4,21 @@
 //! run.
 
 use std::fmt;
+use std::rc::Rc;
 
 use threadbare_trace::{EventKind, Outcome};
 
 use crate::communication::Edge;
 use crate::hash::FastMap;
 use crate::history::History;
+use crate::reads::{Memory, Reads};
 use crate::schedule::Target;
 
 /// How much a schedule that passed is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Every read sees the write that it saw in the trace, up to where it no longer matters: the threads are bound
-    /// to do just this.
+    /// Every read sees the write that it saw in the trace, or the same value, up to where it no longer matters: the
+    /// threads are bound to do just this.
     Witnessed,
     /// Some thread reads something else and may go another way.
     Possible,
@@ -54,16 +56,12 @@ pub enum Impossible {
 #[derive(Debug)]
 pub struct Checker<'h, 't> {
     history: &'h History<'t>,
-    /// By event: which write it saw in the trace.
-    observed: Vec<u32>,
+    reads: Rc<Reads>,
 }
 
 impl<'h, 't> Checker<'h, 't> {
-    pub fn new(history: &'h History<'t>) -> Checker<'h, 't> {
-        let events = history.trace().events.len() as u32;
-        let mut observed = vec![NONE; events as usize];
-        for_each_read(history, 0..events, |read, write| observed[read as usize] = write);
-        Checker { history, observed }
+    pub fn new(history: &'h History<'t>, reads: Rc<Reads>) -> Checker<'h, 't> {
+        Checker { history, reads }
     }
 
     /// Checks a schedule for `target`.
@@ -87,11 +85,12 @@ impl<'h, 't> Checker<'h, 't> {
         }
         let no_longer_matters =
             |event: u32| target.sequence.contains(&event) && last_of_thread[thread(event)] == event;
-        let mut kept = true;
-        for_each_read(self.history, schedule.iter().copied(), |read, write| {
-            kept &= self.observed[read as usize] == write || no_longer_matters(read);
-        });
-        kept
+        let mut memory = Memory::new(self.history);
+        schedule.iter().all(|&event| {
+            let same = self.reads.is_same(&memory, event);
+            memory.step(event);
+            same || no_longer_matters(event)
+        })
     }
 }
 
@@ -204,26 +203,6 @@ fn check_target(
         }
     }
     Ok(())
-}
-
-/// Calls `see` with each event that reads and the one that wrote its variable last. (For variables of several parts this
-/// asks for more than is needed.)
-fn for_each_read(history: &History<'_>, events: impl Iterator<Item = u32>, mut see: impl FnMut(u32, u32)) {
-    use EventKind::{AtomicLoad, AtomicRmw, Read};
-    let mut last = vec![NONE; history.variables().count()];
-    for index in events {
-        let event = history.event(index);
-        if !event.kind.is_access() {
-            continue;
-        }
-        let variable = history.variables().variable(event);
-        if matches!(event.kind, Read | AtomicLoad | AtomicRmw) || history.variables().is_mixed(variable) {
-            see(index, last[variable as usize]);
-        }
-        if history.writes(index) {
-            last[variable as usize] = index;
-        }
-    }
 }
 
 /// Objects with a state of their own go through the same states.
