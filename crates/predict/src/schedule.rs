@@ -217,8 +217,9 @@ struct Rearranged<'g, 'h, 't> {
     /// Threads that are being brought somewhere.
     underway: Vec<u32>,
     memory: Memory<'h, 't>,
-    /// Others stop where they would read something else.
+    /// Others stop where they would read something else, and who has read it goes no further than has to be.
     heeds_reads: bool,
+    misled: Vec<bool>,
 }
 
 impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
@@ -233,6 +234,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
             underway: Vec::new(),
             memory: Memory::new(generator.history),
             heeds_reads: false,
+            misled: vec![false; threads],
         };
         for event in target.events() {
             rearranged.limit(event);
@@ -406,11 +408,20 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
         let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
         incoming.iter().all(|edge| edge.observed && !self.heeds_reads || is_done(edge.from))
             && self.in_the_way(event).is_none()
-            && (!self.heeds_reads || self.generator.reads.is_same(&self.memory, event))
+            && (!self.heeds_reads || !self.is_misled_by(event))
+    }
+
+    /// The event's thread has read something else than in the trace, or would then have.
+    fn is_misled_by(&self, event: u32) -> bool {
+        self.misled[self.history().thread(event) as usize]
+            || !self.generator.reads.is_same(&self.memory, event)
     }
 
     fn add(&mut self, event: u32) {
         let history = self.history();
+        if self.heeds_reads {
+            self.misled[history.thread(event) as usize] = self.is_misled_by(event);
+        }
         self.done[history.thread(event) as usize] += 1;
         self.memory.step(event);
         self.schedule.push(event);
