@@ -7,7 +7,7 @@ use std::process::Command;
 
 use support::{Built, outcome};
 use threadbare_executor::Ended;
-use threadbare_trace::{EventKind, FailureKind, Plan, Policy};
+use threadbare_trace::{EventKind, FailureKind, Plan, Policy, Turns};
 
 #[test]
 fn memory_keeps_its_contents() {
@@ -256,6 +256,19 @@ fn a_long_run_is_no_livelock() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// A plan that never lets a thread have its turn shows nothing of what that would change.
+#[test]
+fn what_is_forced_is_no_livelock() {
+    let built = Built::new("endless.c");
+    let mut subject = built.scenario("waiting");
+    subject.learn();
+    // Main creates both; the first goes round and round.
+    let turns = Turns::of([0; 2].into_iter().chain([1; 10_000]));
+    let plan = Plan { turns, max_events: 5000, ..subject.under(Policy::RunToBlock) };
+    assert_eq!(*subject.run(&plan).ended(), Ended::EventBound);
+    assert_eq!(*subject.run(&subject.under(Policy::RunToBlock)).ended(), Ended::Finished);
 }
 
 /// A run that is stopped at its bound has that many schedule points and hardly more.

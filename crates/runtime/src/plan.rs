@@ -48,6 +48,8 @@ pub struct Follower {
     lowest: u64,
     /// Operations the running thread has done since it was switched to.
     streak: u64,
+    /// Operations done at the last of the plan's turns.
+    last_turn: u64,
     /// Operations done when a wait last timed out or a sleep was last over.
     last_expiry: u64,
     watch: Watch,
@@ -103,7 +105,8 @@ impl Follower {
             passed -= u64::from(turns.count);
             follower.turns += 1;
         }
-        Follower { taken: passed as u32, done, operations, decided, spurious, streak, watch, ..follower }
+        let (taken, last_turn) = (passed as u32, operations);
+        Follower { taken, last_turn, done, operations, decided, spurious, streak, watch, ..follower }
     }
 
     /// Turns taken so far.
@@ -156,8 +159,9 @@ impl Follower {
     /// Ends a run that has become too long.
     pub fn check_bound(&self) {
         if self.operations >= self.plan.max_events {
-            let ending = if self.watch.is_livelock() { Ending::Livelock } else { Ending::EventBound };
-            finish(ending, 0, 0, "");
+            // What the plan's turns made of the second half says nothing of what would go on by itself.
+            let livelock = self.watch.is_livelock() && self.last_turn <= self.plan.max_events / 2;
+            finish(if livelock { Ending::Livelock } else { Ending::EventBound }, 0, 0, "");
         }
     }
 
@@ -170,6 +174,11 @@ impl Follower {
     /// end is going on by itself and not because somebody is being starved.
     fn must_be_fair(&self) -> bool {
         self.operations > self.plan.max_events / 2
+    }
+
+    /// It has been so long that whoever sleeps may be what others wait for.
+    pub fn sleeps_are_too_long(&self) -> bool {
+        self.operations - self.last_expiry >= SLEEP
     }
 
     /// Spurious wake-ups that there may still be.
@@ -227,6 +236,7 @@ impl Scheduler {
             (follower.turns, follower.taken) = (follower.turns + 1, 0);
         }
         follower.taken += 1;
+        follower.last_turn = follower.operations;
         let index = follower.plan.turns[follower.turns].thread as usize;
         if index >= self.threads.len() || !self.can_be_made_to_run(index) {
             self.follower.diverged("the thread whose turn it is cannot run");
@@ -293,7 +303,7 @@ impl Scheduler {
         if self.ready.is_empty() {
             return None;
         }
-        if self.follower.operations - self.follower.last_expiry >= SLEEP
+        if self.follower.sleeps_are_too_long()
             && let Some(index) = self.end_longest_sleep()
         {
             return Some(index);

@@ -353,9 +353,19 @@ impl Scheduler {
         may
     }
 
-    /// Thread `index` can go on, or its wait was made to end.
+    /// Thread `index` can go on, or its wait was made to end. A sleep ends no earlier than by itself.
     pub fn can_be_made_to_run(&mut self, index: usize) -> bool {
-        self.can_run(index) || self.expire(index) || self.wake_spuriously(index)
+        self.can_run(index) || !self.sleeps_on(index) && self.expire(index) || self.wake_spuriously(index)
+    }
+
+    /// Thread `index` sleeps while somebody else can run, or has to wait for less long.
+    fn sleeps_on(&self, index: usize) -> bool {
+        let end = |index: usize| (self.threads[index].deadline, index);
+        let comes_first =
+            |other: usize| self.can_run(other) || self.may_expire(other) && end(other) < end(index);
+        matches!(self.threads[index].wait, Wait::Sleep)
+            && !self.follower.sleeps_are_too_long()
+            && (0..self.threads.len()).any(|other| other != index && comes_first(other))
     }
 
     /// Of the waits that may, lets the one that is over first time out.

@@ -52,6 +52,42 @@ fn relative_paths_survive_a_program_that_changes_directory() {
     }
 }
 
+/// Two threads that sleep until the other should be done, as tests do.
+const SLEEPS: &str = r#"
+#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+static int stage;
+static void *first(void *unused) {
+    usleep(1000);
+    assert(stage == 0);
+    stage = 1;
+    usleep(1000);
+    assert(stage == 2);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, first, 0);
+    usleep(1500);
+    assert(stage == 1);
+    stage = 2;
+    pthread_join(thread, 0);
+    return 0;
+}
+"#;
+
+/// A thread may be held up for longer than another sleeps, but nobody would thank us for saying so: also what is
+/// predicted, or comes after a preemption, lets sleepers sleep.
+#[test]
+fn a_sleep_is_long_enough() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "sleeps.c", SLEEPS);
+    let hunt = ["hunt", path(&source), "--budget", "300runs", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(&mut tool(&hunt));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+}
+
 /// A stress test is longer than anybody would wait for under control: its beginnings are searched all the same.
 #[test]
 fn a_program_that_is_too_long_is_searched_where_it_begins() {

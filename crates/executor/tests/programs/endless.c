@@ -50,9 +50,26 @@ static int locking(void) {
     return 0;
 }
 
+static void *wait_for_turn(void *nobody) {
+    while (__atomic_load_n(&turn_two, __ATOMIC_SEQ_CST)) sched_yield();
+    return nobody;
+}
+
+static void *give_turn(void *nobody) {
+    __atomic_store_n(&turn_two, 0, __ATOMIC_SEQ_CST);
+    return nobody;
+}
+
+/* Goes in circles until the other has had its turn. */
+static int waiting(void) {
+    both(wait_for_turn, give_turn);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     SCENARIO(polite);
     SCENARIO(counting);
     SCENARIO(locking);
+    SCENARIO(waiting);
     return 91;
 }
