@@ -84,7 +84,10 @@ impl Shrinking<'_> {
     /// Joins two steps of one thread into one, at the place of the first.
     fn merge(&mut self) -> Result<bool, RunError> {
         for i in 0..self.best.len() {
-            let Some(step) = self.best.get(i) else { break };
+            if self.is_spent() {
+                break;
+            }
+            let step = &self.best[i];
             let Some(j) = (i + 1..self.best.len()).find(|&j| self.best[j].thread == step.thread) else {
                 continue;
             };
