@@ -14,7 +14,8 @@
 //! | [`schedule`] | schedule generation | 6.1 |
 //! | [`prediction`] | all of it | 2 |
 //!
-//! and what goes beyond the paper: [`exposed`] leaves out what locks make impossible,
+//! and what goes beyond the paper: [`exposed`] leaves out what locks make impossible, [`reads`] knows what threads would
+//! see in another order,
 //! [`dependence`] and [`closure`] find what is certain without a second run,
 //! [`deadlock`] finds lock cycles, [`witness`] checks every schedule before it is used.
 //!

@@ -11,6 +11,10 @@
 //!
 //! What comes after the last event of the anomaly is left out. There is not always such a schedule: then the
 //! prediction was false.
+//!
+//! Others may depend on the threads that are held back also by what they read: they would read something else and go
+//! another way, and the schedule could not be followed. So there are other ways to make one, which stay closer to the
+//! trace; see [`Generator::schedules`].
 
 use std::rc::Rc;
 
@@ -466,6 +470,13 @@ mod tests {
         let trace = "T1:acq(a):1 T1:acq(b):2 T1:w(x):3 T1:rel(b):4 T1:rel(a):5 T2:acq(b):6 T2:rel(b):7 \
                      T3:acq(b):8 T2:r(x):9 T3:acq(a):10 T3:rel(a):11 T3:rel(b):12";
         assert_eq!(race(trace, [9, 3]), Some(vec![100, 101, 6, 7, 1, 2, 9, 3]));
+    }
+
+    /// T3 saw what T1 wrote after its access. With T1 held back before that, it would see something else.
+    #[test]
+    fn nobody_reads_what_is_not_written_yet() {
+        let trace = "T1:w(x):1 T1:w(flag):2 T3:r(y):3 T3:r(flag):4 T3:w(y):5 T2:w(x):6";
+        assert_eq!(race(trace, [6, 1]), Some(vec![100, 101, 102, 3, 6, 1]));
     }
 
     /// Neither thread can come to stand first: T2 stands with m, which T3 takes on its way, and the other way round.
