@@ -35,6 +35,7 @@ fn threads_have_the_stacks_they_ask_for() {
         ("small_stack", "Success 10"),
         ("large_stack", "Success 10000"),
         ("huge_stack", "Success 50000"),
+        ("impossible_stack", "Resource temporarily unavailable 0"),
         ("own_stack", "Success 500"),
     ] {
         let mut subject = built.scenario(scenario);

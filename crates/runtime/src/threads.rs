@@ -65,6 +65,9 @@ pub extern "C" fn create(
         return not_created(libc::EAGAIN, pc);
     }
     let (stack, detached) = wanted(attributes, index);
+    if matches!(stack, Stack::Slot { bytes, .. } if bytes >= ADDRESS_SPACE) {
+        return not_created(libc::EAGAIN, pc);
+    }
     let (stack_low, stack_high) = match stack {
         Stack::Slot { index, bytes } => {
             let end = layout::STACKS + (index + 1) * layout::STACK_SLOT;
@@ -109,6 +112,9 @@ pub extern "C" fn create(
     Entry::new(EventKind::Fork, pc, index as u64).value(index as u64).write();
     0
 }
+
+/// Nobody has a stack of this size.
+const ADDRESS_SPACE: u64 = 1 << 47;
 
 /// A creation that failed is an event all the same: its schedule point was passed.
 fn not_created(error: c_int, pc: u64) -> c_int {

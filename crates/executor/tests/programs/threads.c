@@ -215,6 +215,10 @@ static int huge_stack(void) {
     return with_stack(64 << 20, NULL, 50000);
 }
 
+static int impossible_stack(void) {
+    return with_stack((size_t)1 << 62, NULL, 10);
+}
+
 static int own_stack(void) {
     void *memory = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return with_stack(1 << 20, memory, 500);
@@ -274,6 +278,7 @@ int main(int argc, char **argv) {
     SCENARIO(small_stack);
     SCENARIO(large_stack);
     SCENARIO(huge_stack);
+    SCENARIO(impossible_stack);
     SCENARIO(own_stack);
     SCENARIO(errnos);
     SCENARIO(thread_variables);
