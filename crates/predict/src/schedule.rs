@@ -221,8 +221,9 @@ struct Rearranged<'g, 'h, 't> {
     /// Threads that are being brought somewhere.
     underway: Vec<u32>,
     memory: Memory<'h, 't>,
-    /// Others stop where they would read something else, and who has read it goes no further than has to be.
+    /// Others stop where they would read something else than in the trace.
     heeds_reads: bool,
+    /// Threads that have, and go no further than has to be.
     misled: Vec<bool>,
 }
 
@@ -260,12 +261,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     /// Step 1: what happened before the last event of the target, without the threads of the target beyond their
     /// outermost locks.
     fn keep_others(&mut self, target: &Target) {
-        let history = self.history();
-        let mut stops = self.limits.clone();
-        for event in target.events() {
-            let stop = &mut stops[history.thread(event) as usize];
-            *stop = (*stop).min(self.generator.outermost(event));
-        }
+        let stops = self.stops_before(target.events());
         let horizon = target.events().max().unwrap_or(0);
         self.follow_trace(horizon, &stops);
     }
@@ -273,15 +269,20 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
     /// Step 1 for the next event of a sequence: what happened before it, without the threads of later ones beyond the
     /// outermost locks of these.
     fn keep_until_next(&mut self, sequence: &[u32]) {
-        let history = self.history();
+        let (next, later) = (sequence[0], &sequence[1..]);
+        let mut stops = self.stops_before(later.iter().copied());
+        stops[self.history().thread(next) as usize] = self.history().local(next);
+        self.follow_trace(next, &stops);
+    }
+
+    /// How far each thread may go without taking the outermost locks of these events.
+    fn stops_before(&self, events: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut stops = self.limits.clone();
-        for &event in &sequence[1..] {
-            let stop = &mut stops[history.thread(event) as usize];
+        for event in events {
+            let stop = &mut stops[self.history().thread(event) as usize];
             *stop = (*stop).min(self.generator.outermost(event));
         }
-        let next = sequence[0];
-        stops[history.thread(next) as usize] = history.local(next);
-        self.follow_trace(next, &stops);
+        stops
     }
 
     /// All that happened before `horizon` and can happen now, up to where each thread has to stop.

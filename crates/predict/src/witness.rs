@@ -1,7 +1,7 @@
 //! The witness check: is a generated schedule one that could happen?
 //!
-//! One pass that shares nothing with how schedules are generated. What fails it is a mistake of ours and is not
-//! run.
+//! One pass that shares nothing with how schedules are generated but [`reads`](crate::reads), what the trace says of
+//! memory. What fails it is a mistake of ours and is not run.
 
 use std::fmt;
 use std::rc::Rc;

@@ -341,7 +341,7 @@ fn line(report: &Report) -> String {
     let remark = match (report.result, report.runs) {
         (Verdict::NoThreads, _) => "(no threads)".to_owned(),
         (Verdict::CouldNotRun, _) => format!("({})", report.problem.as_deref().unwrap_or_default()),
-        (Verdict::PassedInPart, runs) => format!("({runs} runs, none to its end: too many events)"),
+        (Verdict::PassedInPart, runs) => format!("({runs} runs, none to its end: it is too long)"),
         (_, 1) => "(1 run)".to_owned(),
         (_, runs) => format!("({runs} runs)"),
     };

@@ -1,4 +1,4 @@
-//! The hunt in figures.
+//! The hunt in figures, and what they say of going on.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -61,7 +61,7 @@ struct Stopped {
     memory_limit: u64,
 }
 
-/// Runs without an end, with all the events that the user allows at least one, before none is expected any more.
+/// After so many runs without an end, one of them with all that the user allows, none is expected any more.
 const TOO_LONG: u64 = 3;
 /// Events that are enough for threads to meet.
 const BEGINNING: u64 = 10_000;
@@ -119,7 +119,7 @@ impl Summary {
         self.runs > 0 && max_events + time_limit + memory_limit == self.runs
     }
 
-    /// Nothing but where runs begin, and not even that, if few were made.
+    /// Every run was stopped, and none was made to see how the program begins.
     pub fn is_nothing_known(&self) -> bool {
         self.nothing_ended() && self.beginning.is_none()
     }
