@@ -1,8 +1,9 @@
 //! One ELF file, read into memory: what is loaded where, its symbols, and the slots that calls go through.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::{fs, io};
 
 use gimli::LittleEndian;
@@ -13,6 +14,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTab
 use crate::ProgramError;
 use crate::debug_info::DebugInfo;
 use crate::symbols::{Kind, Symbols};
+use crate::unpoisoned;
 
 /// A view into a file's bytes that keeps them alive.
 pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
@@ -20,6 +22,12 @@ pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
 pub(crate) type Elf<'data> = ElfFile64<'data, object::LittleEndian>;
 
 const PAGE: u64 = 0x1000;
+
+/// The files that were looked into last, with all that was found in them: the workers of a hunt start at the same
+/// time, and the tests of a suite follow one another in the same program.
+static LAST: Mutex<VecDeque<(Identity, Arc<Image>)>> = Mutex::new(VecDeque::new());
+/// A program and the libraries that matter.
+const MOST_KEPT: usize = 4;
 
 /// An executable or shared object.
 pub(crate) struct Image {
@@ -34,6 +42,14 @@ pub(crate) struct Image {
     slots: HashMap<u64, Slot>,
     pub(crate) runtime: RuntimeUse,
     debug_info: OnceLock<DebugInfo>,
+}
+
+/// What is the same as long as a file is.
+#[derive(PartialEq, Eq)]
+struct Identity {
+    device_and_number: (u64, u64),
+    size: u64,
+    changed: (i64, i64),
 }
 
 /// A part of the file that is loaded.
@@ -65,13 +81,23 @@ pub(crate) struct RuntimeUse {
 }
 
 impl Image {
-    pub(crate) fn open(path: &Path) -> Result<Image, ProgramError> {
-        let bytes = fs::read(path).map_err(|source| match source.kind() {
+    pub(crate) fn open(path: &Path) -> Result<Arc<Image>, ProgramError> {
+        let problem = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound => ProgramError::Missing { path: path.into() },
             _ => ProgramError::Unreadable { path: path.into(), source },
-        })?;
-        Image::parse(bytes.into())
-            .map_err(|reason| ProgramError::NotAnExecutable { path: path.into(), reason })
+        };
+        let identity = Identity::of(&fs::metadata(path).map_err(problem)?);
+        let mut last = unpoisoned(&LAST);
+        if let Some((_, image)) = last.iter().find(|(known, _)| *known == identity) {
+            return Ok(Arc::clone(image));
+        }
+        let bytes = fs::read(path).map_err(problem)?;
+        let image = Image::parse(bytes.into())
+            .map_err(|reason| ProgramError::NotAnExecutable { path: path.into(), reason })?;
+        let image = Arc::new(image);
+        last.truncate(MOST_KEPT - 1);
+        last.push_front((identity, Arc::clone(&image)));
+        Ok(image)
     }
 
     fn parse(bytes: Arc<[u8]>) -> Result<Image, String> {
@@ -155,6 +181,16 @@ impl Image {
         let end = start.checked_add(usize::try_from(range.uncompressed_size).ok()?)?;
         self.bytes.get(start..end)?;
         Some(Reader::new(self.bytes.clone(), LittleEndian).range(start..end))
+    }
+}
+
+impl Identity {
+    fn of(file: &fs::Metadata) -> Identity {
+        Identity {
+            device_and_number: (file.dev(), file.ino()),
+            size: file.size(),
+            changed: (file.ctime(), file.ctime_nsec()),
+        }
     }
 }
 

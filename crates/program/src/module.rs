@@ -1,7 +1,7 @@
 //! A file at the address it is loaded at.
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::ProgramError;
 use crate::image::Image;
@@ -22,7 +22,7 @@ pub(crate) struct Module {
 
 /// A file that could be read, and how far from its linked addresses it is.
 pub(crate) struct Loaded {
-    pub(crate) image: Image,
+    pub(crate) image: Arc<Image>,
     bias: u64,
 }
 
@@ -79,7 +79,7 @@ impl Module {
     }
 }
 
-fn place(image: Image, mappings: &[(u64, u64)]) -> Option<Loaded> {
+fn place(image: Arc<Image>, mappings: &[(u64, u64)]) -> Option<Loaded> {
     let bias = mappings.iter().find_map(|&(address, offset)| image.bias(address, offset))?;
     Some(Loaded { image, bias })
 }

@@ -14,21 +14,42 @@ use crate::feedback::{Decision, Operation};
 pub struct Contested(HashSet<(u32, u64)>);
 
 /// By thread, how much of what it did has happened before: epochs end when a thread is created or ends.
-type Clock = HashMap<u32, u32>;
+#[derive(Clone, Default)]
+struct Clock(Vec<u32>);
 
 /// The epochs of a thread's latest accesses to some memory.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Latest {
+    thread: u32,
     read: Option<u32>,
     write: Option<u32>,
 }
 
 #[derive(Default)]
 struct Run {
+    /// Of threads that nobody has waited for yet: a program may create a great many, one after the other.
     clocks: HashMap<u32, Clock>,
-    /// By memory and thread.
-    latest: HashMap<u64, HashMap<u32, Latest>>,
+    /// By memory, one for each thread.
+    latest: HashMap<u64, Vec<Latest>>,
     contested: HashSet<(u32, u64)>,
+}
+
+impl Clock {
+    fn of(&self, thread: u32) -> u32 {
+        self.0.get(thread as usize).copied().unwrap_or(0)
+    }
+
+    /// The epoch of `thread` is over.
+    fn advance(&mut self, thread: u32) {
+        let len = self.0.len().max(thread as usize + 1);
+        self.0.resize(len, 0);
+        self.0[thread as usize] += 1;
+    }
+
+    fn join(&mut self, other: &Clock) {
+        self.0.resize(self.0.len().max(other.0.len()), 0);
+        self.0.iter_mut().zip(&other.0).for_each(|(epoch, &known)| *epoch = known.max(*epoch));
+    }
 }
 
 impl Contested {
@@ -53,19 +74,15 @@ impl Run {
         match operation.kind {
             EventKind::Fork => {
                 let clock = self.clocks.entry(thread).or_default();
-                *clock.entry(thread).or_default() += 1;
+                clock.advance(thread);
                 let inherited = clock.clone();
                 self.clocks.insert(operation.object as u32, inherited);
             }
             EventKind::Join => {
                 let ended = operation.object as u32;
-                let mut known = self.clocks.get(&ended).cloned().unwrap_or_default();
-                *known.entry(ended).or_default() += 1;
-                let clock = self.clocks.entry(thread).or_default();
-                for (other, epochs) in known {
-                    let epoch = clock.entry(other).or_default();
-                    *epoch = epochs.max(*epoch);
-                }
+                let mut known = self.clocks.remove(&ended).unwrap_or_default();
+                known.advance(ended);
+                self.clocks.entry(thread).or_default().join(&known);
             }
             EventKind::Read => self.access(thread, operation.object, false),
             EventKind::Write => self.access(thread, operation.object, true),
@@ -76,16 +93,23 @@ impl Run {
     fn access(&mut self, thread: u32, memory: u64, write: bool) {
         let clock = self.clocks.entry(thread).or_default();
         let threads = self.latest.entry(memory).or_default();
-        for (&other, latest) in threads.iter().filter(|&(&other, _)| other != thread) {
-            let seen = clock.get(&other).copied().unwrap_or(0);
+        let mut own = None;
+        for (place, latest) in threads.iter().enumerate() {
+            if latest.thread == thread {
+                own = Some(place);
+                continue;
+            }
             let conflicting = if write { latest.read.max(latest.write) } else { latest.write };
-            if conflicting.is_some_and(|epoch| epoch >= seen) {
-                self.contested.extend([(thread, memory), (other, memory)]);
+            if conflicting.is_some_and(|epoch| epoch >= clock.of(latest.thread)) {
+                self.contested.extend([(thread, memory), (latest.thread, memory)]);
             }
         }
-        let epoch = clock.get(&thread).copied().unwrap_or(0);
-        let latest = threads.entry(thread).or_default();
-        *(if write { &mut latest.write } else { &mut latest.read }) = Some(epoch);
+        let own = own.unwrap_or_else(|| {
+            threads.push(Latest { thread, read: None, write: None });
+            threads.len() - 1
+        });
+        let latest = &mut threads[own];
+        *(if write { &mut latest.write } else { &mut latest.read }) = Some(clock.of(thread));
     }
 }
 

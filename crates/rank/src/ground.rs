@@ -1,5 +1,7 @@
 //! What all plans of a search have in common, and what becomes known as it goes.
 
+use std::collections::HashSet;
+
 use threadbare_executor::Ended;
 use threadbare_trace::{Plan, ThreadId};
 
@@ -21,6 +23,8 @@ pub struct Ground {
     pub longest: u64,
     /// All threads that there have been, in the order in which they turned up.
     pub threads: Vec<ThreadId>,
+    /// The same, to be looked up.
+    known: HashSet<ThreadId>,
     /// The most events that the user allows.
     most: u64,
 }
@@ -29,7 +33,7 @@ impl Ground {
     pub fn new(plan: Plan) -> Ground {
         let most = plan.max_events;
         let plan = Plan { max_events: most.min(FIRST_BOUND), ..plan };
-        Ground { plan, longest: 0, threads: Vec::new(), most }
+        Ground { plan, longest: 0, threads: Vec::new(), known: HashSet::new(), most }
     }
 
     /// What came of a run. Says whether shared memory turned up that was not known: other plans than before then
@@ -37,7 +41,7 @@ impl Ground {
     pub fn take(&mut self, feedback: &Feedback) -> bool {
         self.longest = self.longest.max(feedback.events);
         for thread in &feedback.threads {
-            if !self.threads.contains(thread) {
+            if self.known.insert(thread.clone()) {
                 self.threads.push(thread.clone());
             }
         }

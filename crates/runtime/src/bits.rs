@@ -1,5 +1,7 @@
 //! A set of small numbers.
 
+use threadbare_trace::wire::members;
+
 #[derive(Default)]
 pub struct Bits(Vec<u64>);
 
@@ -30,13 +32,7 @@ impl Bits {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().enumerate().flat_map(|(i, &word)| {
-            std::iter::successors((word != 0).then_some(word), |&rest| {
-                let rest = rest & (rest - 1);
-                (rest != 0).then_some(rest)
-            })
-            .map(move |rest| i * 64 + rest.trailing_zeros() as usize)
-        })
+        members(&self.0)
     }
 
     /// The members as bits.

@@ -34,7 +34,7 @@ impl Scheduler {
                 || !matches!(self.threads[index].wait, Wait::Sleep) && self.may_expire_early(index)
                 || self.may_wake_spuriously(index)
         };
-        (0..self.threads.len()).filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));
+        self.alive.iter().filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));
         alternatives
     }
 }

@@ -502,7 +502,7 @@ impl Scheduler {
         /// In milliseconds; the tool decides how often.
         const MOMENT: u64 = 20;
         let mut entries: Vec<libc::pollfd> = Vec::new();
-        for thread in self.threads.iter().filter(|thread| !thread.done) {
+        for thread in self.alive.iter().map(|index| &self.threads[index]) {
             if let Wait::Ready { entries: first, count } = thread.wait {
                 // SAFETY: entries that the waiting thread keeps.
                 entries.extend(unsafe { slice(first as *mut libc::pollfd, count) }.iter());

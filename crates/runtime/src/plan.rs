@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use threadbare_trace::wire::{Ending, PendingRecord};
 use threadbare_trace::{EventKind, Order, Others, Plan, Policy, ThreadId, Until};
 
+use crate::bits::Bits;
 use crate::hash::{Hasher, Random, mix};
 use crate::livelock::Watch;
 use crate::sampling::{Scores, Walk};
@@ -142,7 +143,7 @@ impl Follower {
         }
     }
 
-    pub fn picked(&mut self, current: usize, next: usize) {
+    pub fn picked(&mut self, current: usize, next: usize, alive: &Bits) {
         if current == next {
             self.streak += 1;
         } else {
@@ -152,7 +153,7 @@ impl Follower {
         self.decided += 1;
         log::turns(self.decided);
         if matches!(self.plan.policy, Policy::PartialOrder { .. }) {
-            self.scores.picked(next);
+            self.scores.picked(next, alive);
         }
     }
 
@@ -334,7 +335,7 @@ impl Scheduler {
     /// Who is ready depends on nothing but who can run, however the program was brought here.
     #[cold]
     fn find_ready(&mut self) {
-        for index in 0..self.threads.len() {
+        for index in self.alive.iter() {
             if self.can_run(index) {
                 self.ready.insert(index);
             } else {

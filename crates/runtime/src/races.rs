@@ -22,7 +22,7 @@ pub fn look(me: usize, operation: &Operation) {
     if !operation.kind.is_access() {
         return;
     }
-    for other in 0..scheduler::get().threads.len() {
+    for other in scheduler::get().alive.iter() {
         // SAFETY: the slot of a thread that exists.
         let pending = unsafe { &*log::pending(other) };
         if other != me && conflicts(operation, pending) {

@@ -4,6 +4,7 @@
 use threadbare_trace::wire::PendingRecord;
 use threadbare_trace::{EventKind, ThreadId, Weights};
 
+use crate::bits::Bits;
 use crate::hash::Random;
 use crate::log;
 use crate::scheduler::Scheduler;
@@ -38,9 +39,10 @@ impl Scores {
     }
 
     /// Thread `index` goes on: whoever stands before an operation that conflicts draws again.
-    pub fn picked(&mut self, index: usize) {
+    pub fn picked(&mut self, index: usize, alive: &Bits) {
         let done = pending(index);
-        for (other, score) in self.0.iter_mut().enumerate() {
+        for other in alive.iter() {
+            let Some(score) = self.0.get_mut(other) else { break };
             if other == index || *score != 0 && conflict(&done, &pending(other)) {
                 *score = 0;
             }
@@ -124,9 +126,8 @@ impl Scheduler {
 
     fn draw_by_weight(&mut self) -> Option<usize> {
         let walk = &self.follower.walk;
-        let live = self.threads.iter().enumerate().filter(|(_, thread)| !thread.done);
-        let weights: Vec<(usize, u64)> =
-            live.map(|(index, thread)| (index, walk.weight(index, &thread.id))).collect();
+        let weight = |index: usize| (index, walk.weight(index, &self.threads[index].id));
+        let weights: Vec<(usize, u64)> = self.alive.iter().map(weight).collect();
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut drawn = if total == 0 { return None } else { self.follower.random.below(total) };
         let found = weights.into_iter().find(|&(_, weight)| {

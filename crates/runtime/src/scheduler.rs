@@ -98,6 +98,8 @@ impl Operation {
 pub struct Scheduler {
     pub threads: Vec<Thread>,
     pub current: usize,
+    /// Threads that are not done. Most of a program's threads may be, so that looking at all costs too much.
+    pub alive: Bits,
     /// There is more than one thread, or was: schedule points count and events are recorded.
     pub running: bool,
     /// Threads that may be able to go on.
@@ -127,13 +129,17 @@ pub fn start() -> bool {
         ..Thread::new(ThreadId::main(), std::ptr::null_mut(), calls)
     };
     calls::exchange(calls);
-    let mut ready = Bits::default();
-    ready.insert(0);
+    let main_alone = || {
+        let mut threads = Bits::default();
+        threads.insert(0);
+        threads
+    };
     *SCHEDULER.get() = Some(Scheduler {
         threads: vec![main],
         current: 0,
+        alive: main_alone(),
         running: false,
-        ready,
+        ready: main_alone(),
         timed: Bits::default(),
         now: 0,
         signals: 0,
@@ -256,7 +262,7 @@ impl Scheduler {
         }
         self.follower.check_bound();
         let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() };
-        self.follower.picked(self.current, next);
+        self.follower.picked(self.current, next, &self.alive);
         next
     }
 
@@ -365,7 +371,7 @@ impl Scheduler {
             |other: usize| self.can_run(other) || self.may_expire(other) && end(other) < end(index);
         matches!(self.threads[index].wait, Wait::Sleep)
             && !self.follower.sleeps_are_too_long()
-            && (0..self.threads.len()).any(|other| other != index && comes_first(other))
+            && self.alive.iter().any(|other| other != index && comes_first(other))
     }
 
     /// Of the waits that may, lets the one that is over first time out.
@@ -378,7 +384,7 @@ impl Scheduler {
 
     /// Something at `address` changed: whoever waits for it may be able to go on.
     pub fn released(&mut self, address: u64) {
-        for index in 0..self.threads.len() {
+        for index in self.alive.iter() {
             if self.threads[index].wait.concerns(address) {
                 self.ready.insert(index);
             }
@@ -387,7 +393,7 @@ impl Scheduler {
 
     /// A thread has ended: whoever waits for a robust mutex may find it an orphan.
     fn orphaned(&mut self) {
-        for index in 0..self.threads.len() {
+        for index in self.alive.iter() {
             if matches!(self.threads[index].wait, Wait::Mutex(address) if wait::Mutex::at(address).is_robust())
             {
                 self.ready.insert(index);
@@ -398,6 +404,7 @@ impl Scheduler {
     pub fn add_thread(&mut self, thread: Thread, operation: &Operation) -> usize {
         let index = self.threads.len();
         self.threads.push(thread);
+        self.alive.insert(index);
         announce(index, operation);
         log::control().pending.store(self.threads.len() as u32, Ordering::Relaxed);
         self.ready.insert(index);
@@ -421,20 +428,21 @@ impl Scheduler {
     /// Nobody can go on.
     #[cold]
     fn stuck(&mut self) -> ! {
-        if self.threads.iter().all(|thread| thread.done) {
+        if self.alive.is_empty() {
             // The last thread of a program whose main thread left by `pthread_exit`. It goes on, to run what is to
             // run at exit.
             let last = self.current;
             self.threads[last].done = false;
+            self.alive.insert(last);
             self.threads[last].wait = Wait::Nothing;
             self.ready.insert(last);
             crate::process::leave(0);
         }
-        for (index, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.done) {
+        for index in self.alive.iter() {
             // SAFETY: the slot of a thread that exists.
             let pending = unsafe { &mut *log::pending(index) };
             pending.blocked = 1;
-            pending.holder = thread.wait.holder(self).map_or(0, |holder| holder as u32 + 1);
+            pending.holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder as u32 + 1);
         }
         finish(Ending::Deadlock, 0, 0, "")
     }
@@ -461,7 +469,9 @@ pub fn end_thread() -> ! {
     log::close_write();
     let me = sched.current;
     sched.threads[me].done = true;
+    sched.alive.remove(me);
     sched.ready.remove(me);
+    state::ends(me);
     // SAFETY: the slot of a thread that exists.
     unsafe { (*log::pending(me)).kind = 0 };
     sched.released(wait::thread_address(me));

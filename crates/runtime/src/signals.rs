@@ -92,7 +92,7 @@ extern "C" fn kill_process(process: libc::pid_t, signal: c_int, pc: u64) -> c_in
     Entry::new(EventKind::Signal, pc, PROCESS).value(signal as u64).write();
     let sched = scheduler::get();
     sched.signals |= bit(signal);
-    for index in 0..sched.threads.len() {
+    for index in sched.alive.iter() {
         if matches!(sched.threads[index].wait, Wait::Signal(_)) {
             sched.ready.insert(index);
         }

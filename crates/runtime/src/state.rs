@@ -22,6 +22,8 @@ use crate::{chance, system};
 struct State {
     /// By thread; begins as the thread's id.
     histories: Vec<u64>,
+    /// The sum of what threads that have ended add to the state.
+    ended: u64,
     /// Shared memory that was accessed, in pieces of eight bytes.
     cells: HashMap<u64, Cell, Hasher>,
     /// The sum of all the cells' terms.
@@ -82,15 +84,22 @@ pub unsafe fn learns_bytes(start: u64, len: u64) {
     }
 }
 
+/// Thread `index` has ended: its history is whole.
+pub fn ends(index: usize) {
+    if let Some(state) = STATE.get().as_mut() {
+        let history = *state.history(index);
+        state.ended = state.ended.wrapping_add(mix([history]));
+    }
+}
+
 /// The state that the program is in, between two operations.
 pub fn number(sched: &Scheduler) -> u64 {
     let Some(state) = STATE.get().as_mut() else { return 0 };
     state.settle();
     state.look_at_output(sched.current);
-    let threads = (0..sched.threads.len()).map(|index| state.thread(sched, index));
-    let threads = threads.fold(0, u64::wrapping_add);
+    let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
     let shared = [sched.now, chance::position(), sched.follower.spurious_left(), state.wakeups(sched)];
-    mix([state.contents, state.outside, threads].into_iter().chain(shared))
+    mix([state.contents, state.outside, alive, state.ended].into_iter().chain(shared))
 }
 
 /// Looks at what was written since the last look, while it is still there.
@@ -174,16 +183,16 @@ impl State {
 
     fn thread(&mut self, sched: &Scheduler, index: usize) -> u64 {
         let thread = &sched.threads[index];
-        let flags = u64::from(thread.done) | u64::from(thread.cancellation.is_due()) << 1;
+        let cancelled = u64::from(thread.cancellation.is_due());
         let history = *self.history(index);
-        mix([history, flags, thread.signals, thread.deadline.map_or(0, |deadline| deadline + 1)])
+        mix([history, cancelled, thread.signals, thread.deadline.map_or(0, |deadline| deadline + 1)])
     }
 
     /// Wake-ups on their way: each is known by who may have it.
     fn wakeups(&mut self, sched: &Scheduler) -> u64 {
         let tokens = sched.wakeups.tokens().map(|(address, time, mask)| {
             let may_have = |wait: &Wait| matches!(*wait, Wait::Wakeup { address: of, ticket, mask: own, .. } if of == address && ticket < time && own & mask != 0);
-            let waiting = (0..sched.threads.len()).filter(|&index| may_have(&sched.threads[index].wait));
+            let waiting = sched.alive.iter().filter(|&index| may_have(&sched.threads[index].wait));
             let who = waiting.map(|index| *self.history(index)).fold(0, u64::wrapping_add);
             mix([address, u64::from(mask), who])
         });

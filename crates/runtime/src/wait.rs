@@ -208,7 +208,8 @@ impl RwLock {
 
     fn has_waiting_writer(&self, sched: &Scheduler) -> bool {
         let address = std::ptr::from_ref(self) as u64;
-        sched.threads.iter().any(|thread| matches!(thread.wait, Wait::WriteLock(of) if of == address))
+        let waits = |index: usize| matches!(sched.threads[index].wait, Wait::WriteLock(of) if of == address);
+        sched.alive.iter().any(waits)
     }
 }
 
@@ -307,7 +308,7 @@ impl Scheduler {
     /// Wakes up to `most` of the threads that wait at `address`; returns how many.
     pub fn notify(&mut self, address: u64, most: u64, wanted: u32) -> u64 {
         let waits = |wait: &Wait| matches!(*wait, Wait::Wakeup { address: of, mask, .. } if of == address && mask & wanted != 0);
-        let waiting = self.threads.iter().filter(|thread| !thread.done && waits(&thread.wait)).count() as u64;
+        let waiting = self.alive.iter().filter(|&index| waits(&self.threads[index].wait)).count() as u64;
         let given = |token: &&Token| token.address == address && token.mask & wanted != 0;
         let given = self.wakeups.tokens.iter().filter(given).count() as u64;
         let woken = most.min(waiting.saturating_sub(given));
@@ -325,7 +326,7 @@ impl Scheduler {
     pub fn at_barrier(&self, address: u64) -> u32 {
         let now = self.wakeups.generation(address);
         let waits = |wait: &Wait| matches!(*wait, Wait::Barrier { address: of, generation } if of == address && generation == now);
-        self.threads.iter().filter(|thread| waits(&thread.wait)).count() as u32
+        self.alive.iter().filter(|&index| waits(&self.threads[index].wait)).count() as u32
     }
 }
 

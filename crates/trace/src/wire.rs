@@ -19,7 +19,7 @@ mod words;
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-pub use decisions::{Decision, Decisions};
+pub use decisions::{Decision, Decisions, members};
 pub use plans::{decode_extents, decode_plan, encode_extents, encode_plan};
 pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 pub use words::Garbled;

@@ -46,7 +46,17 @@ impl<'a> Iterator for Decisions<'a> {
 impl Decision<'_> {
     /// The indices of all threads that could have been picked, in order, with the one that was.
     pub fn alternatives(&self) -> impl Iterator<Item = u32> {
-        let bit = |index: &u32| self.alternatives[*index as usize / 64] >> (index % 64) & 1 == 1;
-        (0..self.alternatives.len() as u32 * 64).filter(bit)
+        members(self.alternatives).map(|index| index as u32)
     }
+}
+
+/// The members of a set of small numbers, which has a bit for each, in order.
+pub fn members(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(i, &word)| {
+        std::iter::successors((word != 0).then_some(word), |&rest| {
+            let rest = rest & (rest - 1);
+            (rest != 0).then_some(rest)
+        })
+        .map(move |rest| i * 64 + rest.trailing_zeros() as usize)
+    })
 }
