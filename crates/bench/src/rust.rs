@@ -31,9 +31,12 @@ pub struct Options {
     /// Hunt in the suites instead of comparing their results
     #[arg(long)]
     hunt: bool,
-    /// Hunts in each suite, with seeds from 0 on
+    /// Hunts in each suite, each with a seed of its own
     #[arg(long, default_value_t = 5, value_name = "N", requires = "hunt")]
     hunts: u64,
+    /// The seed of the first hunt; the next have the seeds that follow
+    #[arg(long, default_value_t = 0, requires = "hunt")]
+    seed: u64,
     /// What each test of a hunt may take
     #[arg(long, default_value = "200runs,20s", requires = "hunt")]
     budget: String,
@@ -53,7 +56,8 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     if options.hunt {
         hunts::print_header();
-        return each(options, &directory, &tool, |suite| hunts::run(suite, options.hunts, &options.budget));
+        let seeds = || options.seed..options.seed + options.hunts;
+        return each(options, &directory, &tool, |suite| hunts::run(suite, seeds(), &options.budget));
     }
     comparison::print_header();
     each(options, &directory, &tool, comparison::run)

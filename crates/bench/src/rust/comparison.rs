@@ -47,7 +47,7 @@ pub fn run(suite: &Suite) -> Result<bool> {
         println!("  {difference}");
     }
     if tests.is_empty() {
-        println!("  no test gave a result: see {}", suite.log("plain").display());
+        println!("  no test gave a result: see {}", suite.beside("plain.log").display());
     }
     Ok(flaky == different.len() && !tests.is_empty())
 }

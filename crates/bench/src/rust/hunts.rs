@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -64,9 +65,9 @@ pub fn print_header() {
 
 /// Hunts with each seed and prints a line, and one more for each finding and each test that could not be run.
 /// `true` when there is none of these.
-pub fn run(suite: &Suite, hunts: u64, budget: &str) -> Result<bool> {
+pub fn run(suite: &Suite, seeds: Range<u64>, budget: &str) -> Result<bool> {
     let mut good = true;
-    for seed in 0..hunts {
+    for seed in seeds {
         let lines = hunt(suite, seed, budget)?;
         let tests: Vec<&TestLine> = lines.iter().filter_map(Line::test).collect();
         let findings: Vec<&Finding> = lines.iter().filter_map(Line::finding).collect();
@@ -81,8 +82,8 @@ pub fn run(suite: &Suite, hunts: u64, budget: &str) -> Result<bool> {
 fn hunt(suite: &Suite, seed: u64, budget: &str) -> Result<Vec<Line>> {
     let mut command = suite.hunt();
     command.args(["--json", "--budget", budget, "--seed", &seed.to_string(), "--out"]);
-    command.arg(suite.directory.with_extension("clips"));
-    let log = suite.log("hunt");
+    command.arg(suite.beside("clips"));
+    let log = suite.beside("hunt.log");
     let output = command.stderr(File::create(&log)?).output()?;
     let lines = String::from_utf8_lossy(&output.stdout);
     let lines: Vec<Line> = lines.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?;

@@ -61,7 +61,7 @@ impl Suite {
             Side::Instrumented => self.limited(&self.tool, &["threadbare", "test", "--no-hunt"]),
         };
         command.args(&self.selection).arg("--").args(arguments);
-        let log = self.log(&format!("{side:?}").to_lowercase());
+        let log = self.beside(&format!("{side:?}.log").to_lowercase());
         // One file, so that the names of programs stand among the results of their tests.
         let file = File::create(&log)?;
         let start = Instant::now();
@@ -77,9 +77,9 @@ impl Suite {
         command
     }
 
-    /// A file beside the source.
-    pub fn log(&self, what: &str) -> PathBuf {
-        self.directory.with_file_name(format!("{}-{}.{what}.log", self.name, self.version))
+    /// A file or directory beside the source.
+    pub fn beside(&self, what: &str) -> PathBuf {
+        self.directory.with_file_name(format!("{}-{}.{what}", self.name, self.version))
     }
 
     /// A command that ends with all it has started, also if a test hangs.

@@ -238,7 +238,7 @@ impl Hunt<'_> {
                 }
             }
             self.summary.dropped = self.strategy.dropped();
-            self.summary.settle();
+            self.summary.settle(self.terms.budget.time);
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }

@@ -1,7 +1,7 @@
 //! The hunt in figures, and what they say of going on.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use threadbare_executor::Ended;
@@ -28,8 +28,10 @@ pub struct Summary {
     /// Schedules that a strategy gave up for want of memory.
     #[serde(skip_serializing_if = "is_none")]
     pub dropped: u64,
-    #[serde(rename = "stopped")]
     stopped: Stopped,
+    /// Runs that could not go as planned and were ended there.
+    #[serde(skip)]
+    astray: u64,
     /// Runs were stopped though they had all the events that the user allows.
     #[serde(skip)]
     pub bound_reached: bool,
@@ -63,6 +65,8 @@ struct Stopped {
 
 /// After so many runs without an end, one of them with all that the user allows, none is expected any more.
 const TOO_LONG: u64 = 3;
+/// In this part of its time a hunt should have seen a run to its end.
+const MOST_WITHOUT_END: u32 = 10;
 /// Events that are enough for threads to meet.
 const BEGINNING: u64 = 10_000;
 /// Runs that get nowhere before no other is made.
@@ -88,6 +92,7 @@ impl Summary {
             exhausted: false,
             dropped: 0,
             stopped: Stopped::default(),
+            astray: 0,
             bound_reached: false,
             beginning: None,
             stuck_at: None,
@@ -104,6 +109,7 @@ impl Summary {
             Ended::EventBound => self.stopped.max_events += 1,
             Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
             Ended::MemoryLimit => self.stopped.memory_limit += 1,
+            Ended::Diverged { .. } => self.astray += 1,
             _ => {}
         }
     }
@@ -113,10 +119,10 @@ impl Summary {
         self.methods.entry(method).or_default().findings += 1;
     }
 
-    /// Every run was stopped from outside.
+    /// No run came to its own end.
     pub fn nothing_ended(&self) -> bool {
         let Stopped { max_events, time_limit, memory_limit } = self.stopped;
-        self.runs > 0 && max_events + time_limit + memory_limit == self.runs
+        self.runs > 0 && max_events + time_limit + memory_limit + self.astray == self.runs
     }
 
     /// Every run was stopped, and none was made to see how the program begins.
@@ -124,11 +130,13 @@ impl Summary {
         self.nothing_ended() && self.beginning.is_none()
     }
 
-    /// A program that comes to no end, however many events it is allowed, is searched where it begins.
-    pub fn settle(&mut self) {
-        let had_all = self.bound_reached || self.stopped.time_limit > 0;
-        let too_long = self.runs >= TOO_LONG && had_all && self.events / self.runs >= BEGINNING;
-        if self.is_nothing_known() && too_long {
+    /// A program that comes to no end, however many events it is allowed or in so much of the hunt's time that few
+    /// runs could follow, is searched where it begins.
+    pub fn settle(&mut self, time: Option<Duration>) {
+        let had_all = self.runs >= TOO_LONG && (self.bound_reached || self.stopped.time_limit > 0);
+        let had_time = time.is_some_and(|time| self.start.elapsed() >= time / MOST_WITHOUT_END);
+        let are_long = self.runs > 0 && self.events / self.runs >= BEGINNING;
+        if self.is_nothing_known() && are_long && (had_all || had_time) {
             self.beginning = Some(BEGINNING);
         }
     }
