@@ -2,7 +2,7 @@
 //! when no real schedule can do that.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -84,11 +84,12 @@ fn hunt(suite: &Suite, seed: u64, budget: &str) -> Result<Vec<Line>> {
     command.args(["--json", "--budget", budget, "--seed", &seed.to_string(), "--out"]);
     command.arg(suite.beside("clips"));
     let log = suite.beside("hunt.log");
-    let output = command.stderr(File::create(&log)?).output()?;
-    let lines = String::from_utf8_lossy(&output.stdout);
+    let results = suite.beside(&format!("hunt-{seed}.json"));
+    command.stdout(File::create(&results)?).stderr(File::create(&log)?).status()?;
+    let lines = fs::read_to_string(&results)?;
     let lines: Vec<Line> = lines.lines().map(serde_json::from_str).collect::<std::result::Result<_, _>>()?;
     if lines.is_empty() {
-        let said = std::fs::read_to_string(&log)?;
+        let said = fs::read_to_string(&log)?;
         return Err(format!("the hunt did not begin:\n{}", build::last_lines(&said)).into());
     }
     Ok(lines)
