@@ -1,6 +1,6 @@
 //! From events to rows: the lines a thread executed, and what it saw and did there.
 
-use threadbare_trace::{End, Event, EventKind, FailureKind};
+use threadbare_trace::{End, Event, EventKind, FailureKind, Outcome};
 
 use super::headline;
 use super::place::{Place, Places};
@@ -18,6 +18,8 @@ const LAST_STRETCHES_IN_CIRCLES: usize = 12;
 const MOST_ROWS: usize = 12;
 const FIRST_ROWS: usize = 3;
 const LAST_ROWS: usize = 4;
+/// Of the rows between, the last this many that tell more than others are shown, too.
+const TELLING_ROWS: usize = 2;
 
 /// Of the details of one row, the first and the last this many are shown.
 const OUTER_DETAILS: usize = 2;
@@ -45,6 +47,8 @@ pub struct Row<'a> {
     pub head: Head<'a>,
     /// Each with the number of times it happened in a row.
     pub details: Vec<(Detail, usize)>,
+    /// A wait was in vain here, or the thread panicked and the run went on.
+    is_telling: bool,
     /// The run failed here, and why.
     pub failure: Option<String>,
 }
@@ -70,7 +74,7 @@ impl Head<'_> {
 
 impl<'a> Row<'a> {
     fn new(head: Head<'a>) -> Row<'a> {
-        Row { head, details: Vec::new(), failure: None }
+        Row { head, details: Vec::new(), is_telling: false, failure: None }
     }
 
     fn add(&mut self, detail: Detail) {
@@ -135,6 +139,7 @@ fn cell<'a>(places: &Places<'a>, stretch: &Stretch) -> Cell<'a> {
     let events = &places.trace.events[stretch.events.clone()];
     let is_noise = |event: &&Event| match event.kind {
         EventKind::Begin | EventKind::End => false,
+        EventKind::Failure => ends_with(places, event),
         kind => kind.is_silent() || places.is_foreign(event.location, event.stack),
     };
     for event in events.iter().filter(|event| !is_noise(event)) {
@@ -142,11 +147,18 @@ fn cell<'a>(places: &Places<'a>, stretch: &Stretch) -> Cell<'a> {
         if rows.last().is_none_or(|last| !last.head.is_same(&head)) {
             rows.push(Row::new(head));
         }
-        if let (Some(row), Some(detail)) = (rows.last_mut(), words::detail(places, event)) {
+        let Some(row) = rows.last_mut() else { continue };
+        row.is_telling |= event.outcome == Outcome::TimedOut || event.kind == EventKind::Failure;
+        if let Some(detail) = words::detail(places, event) {
             row.add(detail);
         }
     }
     Cell { thread: stretch.thread, rows, interrupted: stretch.interrupted }
+}
+
+/// The failure that `event` records is the one that ended the run.
+fn ends_with(places: &Places<'_>, event: &Event) -> bool {
+    matches!(places.trace.end, End::Failed { thread, location, .. } if (thread, location) == (event.thread, event.location))
 }
 
 fn head<'a>(places: &Places<'a>, event: &Event) -> Head<'a> {
@@ -164,9 +176,20 @@ fn head<'a>(places: &Places<'a>, event: &Event) -> Head<'a> {
 fn shorten(cell: &mut Cell<'_>) {
     cell.rows.iter_mut().for_each(Row::shorten);
     if cell.rows.len() > MOST_ROWS {
-        let middle = FIRST_ROWS..cell.rows.len() - LAST_ROWS;
-        let left_out = Row::new(Head::LeftOut(middle.len()));
-        cell.rows.splice(middle, [left_out]);
+        let last = cell.rows.split_off(cell.rows.len() - LAST_ROWS);
+        let middle = cell.rows.split_off(FIRST_ROWS);
+        let telling = middle.iter().filter(|row| row.is_telling).count();
+        let mut untold = telling.saturating_sub(TELLING_ROWS);
+        for row in middle {
+            let is_shown = row.is_telling && untold == 0;
+            untold -= usize::from(row.is_telling && !is_shown);
+            match cell.rows.last_mut() {
+                _ if is_shown => cell.rows.push(row),
+                Some(Row { head: Head::LeftOut(rows), .. }) => *rows += 1,
+                _ => cell.rows.push(Row::new(Head::LeftOut(1))),
+            }
+        }
+        cell.rows.extend(last);
     }
 }
 

@@ -72,6 +72,7 @@ impl<'a> Setting<'a> {
         let place = match &row.head {
             Head::Line(place) => place,
             Head::Note(note) => return self.aside(Style::Dim, note),
+            Head::LeftOut(1) => return self.aside(Style::Dim, "⋮ 1 more line"),
             Head::LeftOut(rows) => return self.aside(Style::Dim, &format!("⋮ {rows} more lines")),
         };
         let number = Text::new(Style::Dim, &format!("{:digits$} ", place.frame.line));

@@ -271,6 +271,58 @@ main
 }
 
 #[test]
+fn what_went_wrong_on_the_way_is_not_left_out() {
+    use EventKind::{Begin, Failure, Read, Wake, Write};
+    let mut run = Run::new(1, 40, &[]);
+    run.event(1, Begin, 3, "", 0);
+    for line in 1..=30 {
+        match line {
+            9 | 11 | 13 => run.event(1, Wake, line, "full", 0).outcome = Outcome::TimedOut,
+            20 => _ = run.event(1, Failure, line, "", 0),
+            _ => _ = run.event(1, Write, line, "x", u64::from(line)),
+        }
+    }
+    run.event(0, Read, 35, "x", 30);
+    run.event(0, Failure, 35, "", 0);
+    run.fail(FailureKind::Panic, "x is 30", 0, 35);
+    run.shows(
+        "\
+panicked: x is 30
+  in main at main.c:35, thread 0
+
+what happened, in main.c:
+
+thread 0               │ thread 0.1
+main                   │ work
+───────────────────────┼───────────────────
+                       │    begins
+                       │  1 in work
+                       │      writes x: 1
+                       │  2 in work
+                       │      writes x: 2
+                       │    ⋮ 10 more lines
+                       │ 13 in main
+                       │      timed out
+                       │    ⋮ 6 more lines
+                       │ 20 in main
+                       │      panics
+                       │    ⋮ 6 more lines
+                       │ 27 in main
+                       │      writes x: 27
+                       │ 28 in main
+                       │      writes x: 28
+                       │ 29 in main
+                       │      writes x: 29
+                       │ 30 in main
+                       │      writes x: 30
+35 in main             │
+     reads x: 30       │
+   ✗ panicked: x is 30 │
+",
+    );
+}
+
+#[test]
 fn files_are_named_where_they_change() {
     let mut run = Run::new(0, 20, &[(12, "push(&queue);"), (13, "pop(&queue);")]);
     run.trace.locations.push(Location { address: 99, frames: vec![frame("queue.h", 120)] });

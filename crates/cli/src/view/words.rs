@@ -42,6 +42,7 @@ pub fn detail(places: &Places<'_>, event: &Event) -> Option<Detail> {
         }
         EventKind::BarrierArrive => "arrives",
         EventKind::BarrierLeave => "goes on",
+        EventKind::Failure => "panics",
         _ => return None,
     };
     Some(words.into())
