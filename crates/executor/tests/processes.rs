@@ -41,6 +41,18 @@ fn channels_made_early_are_each_runs_own() {
     ]);
 }
 
+/// Timers are over in virtual time, in the order of their ends and of those of sleeps.
+#[test]
+fn timers_take_no_time() {
+    Built::new("timers.c").check(&[
+        ("epolls", &["1 ready after 1 h, all after 2 h"]),
+        ("intervals", &["2 times in 2 h"]),
+        ("settings", &["1 h left, -1, 8 bytes"]),
+        ("never", &["deadlock"]),
+        ("alone", &["8 bytes"]),
+    ]);
+}
+
 #[test]
 fn lines_are_printed_whole() {
     let built = Built::new("memory.c");

@@ -1,4 +1,4 @@
-//! Pipes, socket pairs, event and epoll descriptors from before the first thread: each run has its own.
+//! Pipes, socket pairs, event, timer and epoll descriptors from before the first thread: each run has its own.
 //!
 //! Descriptors are shared across a fork, and so is what lies in them: one run would read what another has written. So
 //! what has both of its ends in this process is made anew in each run, with what lay in it at the first thread, under
@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_long};
 
 use crate::carrier::Carrier;
-use crate::{active, descriptors, io, scheduler, system};
+use crate::{active, descriptors, io, scheduler, system, timers};
 
 /// What it was made as.
 #[derive(Clone, Copy)]
@@ -15,6 +15,7 @@ pub enum Kind {
     Pipe,
     Pair { domain: c_int, kind: c_int, protocol: c_int },
     Event { flags: c_int },
+    Timer { clock: c_int, flags: c_int },
 }
 
 /// Something that the program made, by its descriptors and their inodes at the time.
@@ -165,6 +166,10 @@ fn renew(channel: &Channel) {
             new[0] = call(libc::SYS_eventfd2, [0, flags.into(), 0, 0]) as c_int;
             c_long::from(new[0])
         }
+        Kind::Timer { clock, flags } => {
+            new[0] = call(libc::SYS_timerfd_create, [clock.into(), flags.into(), 0, 0]) as c_int;
+            c_long::from(new[0])
+        }
     };
     if made < 0 {
         return;
@@ -172,8 +177,11 @@ fn renew(channel: &Channel) {
     if let (Kind::Pipe, Some((first, _))) = (channel.kind, channel.ends[0].descriptors.first()) {
         control(new[1], libc::F_SETPIPE_SZ, control(*first, libc::F_GETPIPE_SZ, 0));
     }
+    if matches!(channel.kind, Kind::Timer { .. }) && !channel.ends[0].unread.is_empty() {
+        timers::finish(new[0]);
+    }
     for (index, end) in channel.ends.iter().enumerate() {
-        // What comes out at one end was put in at the other; an event descriptor has only one.
+        // What comes out at one end was put in at the other; event and timer descriptors have only one.
         let source = if channel.ends.len() == 1 { new[0] } else { new[1 - index] };
         for piece in &end.unread {
             call(libc::SYS_write, [source.into(), piece.as_ptr() as i64, piece.len() as i64, 0]);

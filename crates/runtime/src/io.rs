@@ -20,7 +20,7 @@ use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, Scheduler, point};
 use crate::wait::Wait;
-use crate::{active, state, system};
+use crate::{active, state, system, timers};
 
 /// The pretended address of "some descriptor".
 pub const ANY: u64 = u64::MAX;
@@ -284,6 +284,12 @@ extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
 /// These descriptors are closed; their numbers may come to mean something else.
 pub fn forget(closed: impl Fn(c_int) -> bool) {
     OWN.get().retain(|&own| !closed(own));
+    timers::forget(closed);
+}
+
+/// Nobody outside has the other end of this descriptor.
+pub fn owns(descriptor: c_int) {
+    OWN.get().push(descriptor);
 }
 
 /// Notes descriptors whose both ends are here.
@@ -322,7 +328,7 @@ extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut
 extern "C" fn eventfd(value: u32, flags: c_int) -> c_int {
     let descriptor = real!(eventfd(value => u32, flags => c_int) -> c_int);
     if active() && descriptor >= 0 {
-        OWN.get().push(descriptor);
+        owns(descriptor);
         channels::made(Kind::Event { flags }, &[descriptor]);
     }
     descriptor

@@ -73,6 +73,7 @@ mod strings;
 mod system;
 mod threads;
 mod time;
+mod timers;
 mod versions;
 mod wait;
 mod waiting;

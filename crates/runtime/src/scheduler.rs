@@ -22,7 +22,7 @@ use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::processors::Affinity;
 use crate::wait::{self, Wait};
-use crate::{calls, handlers, learn, log, races, signals, snapshots, state, system};
+use crate::{calls, handlers, learn, log, races, signals, snapshots, state, system, timers};
 
 /// A logical thread.
 pub struct Thread {
@@ -361,7 +361,10 @@ impl Scheduler {
 
     /// Thread `index` can go on, or its wait was made to end. A sleep ends no earlier than by itself.
     pub fn can_be_made_to_run(&mut self, index: usize) -> bool {
-        self.can_run(index) || !self.sleeps_on(index) && self.expire(index) || self.wake_spuriously(index)
+        self.can_run(index)
+            || self.is_ended_by_timer(index)
+            || !self.sleeps_on(index) && self.expire(index)
+            || self.wake_spuriously(index)
     }
 
     /// Thread `index` sleeps while somebody else can run, or has to wait for less long.
@@ -374,12 +377,46 @@ impl Scheduler {
             && self.alive.iter().any(|other| other != index && comes_first(other))
     }
 
-    /// Of the waits that may, lets the one that is over first time out.
+    /// Of the waits that may, lets the one that is over first time out, unless a timer is over before and somebody
+    /// waits for that.
     #[cold]
     pub fn expire_earliest(&mut self, may: fn(&Scheduler, usize) -> bool) -> Option<usize> {
         let mut waiting: Vec<usize> = self.timed.iter().filter(|&index| may(self, index)).collect();
         waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
-        waiting.into_iter().find(|&index| self.expire(index))
+        let limit = waiting.first().and_then(|&index| self.threads[index].deadline);
+        let first = |sched: &Scheduler| sched.ready.iter().find(|&index| sched.can_run(index));
+        let woken = self.run_timers(limit, first);
+        woken.or_else(|| waiting.into_iter().find(|&index| self.expire(index)))
+    }
+
+    /// Lets one timer after the other be over, those that are before `limit`, until `found` somebody.
+    fn run_timers(
+        &mut self,
+        limit: Option<u64>,
+        found: impl Fn(&Scheduler) -> Option<usize>,
+    ) -> Option<usize> {
+        while timers::fire_first(&mut self.now, limit) {
+            self.look_outside();
+            let somebody = found(self);
+            if somebody.is_some() {
+                return somebody;
+            }
+        }
+        None
+    }
+
+    /// A timer ends the wait of `index`: time passes until one does, unless somebody else can run or has to wait for
+    /// less long.
+    fn is_ended_by_timer(&mut self, index: usize) -> bool {
+        let is_it = |sched: &Scheduler| sched.can_run(index).then_some(index);
+        if !matches!(self.threads[index].wait, Wait::Ready { .. })
+            || self.alive.iter().any(|other| self.can_run(other)) && !self.follower.sleeps_are_too_long()
+        {
+            return false;
+        }
+        let others = self.timed.iter().filter(|&other| self.may_expire(other));
+        let limit = others.filter_map(|other| self.threads[other].deadline).min();
+        self.run_timers(limit, is_it).is_some()
     }
 
     /// Something at `address` changed: whoever waits for it may be able to go on.

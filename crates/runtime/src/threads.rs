@@ -21,10 +21,14 @@ type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 /// Contexts made ahead, by thread index; the main thread's entry stays empty.
 static CONTEXTS: Carrier<Vec<Option<&'static mut Context>>> = Carrier::new(Vec::new());
 
-/// Makes contexts for threads 1 to `count`.
+/// Contexts that are made ahead, at most: each is a thread of the system and a part of what every fork copies. Runs
+/// make more for themselves.
+const MOST_AHEAD: usize = 1000;
+
+/// Makes contexts for threads 1 to `count`, or as many as is good.
 pub fn ensure_contexts(count: usize) {
     let contexts = CONTEXTS.get();
-    while contexts.len() <= count.min(MAX_THREADS) {
+    while contexts.len() <= count.min(MOST_AHEAD) {
         let index = contexts.len() as u64;
         let slot = Stack::Slot { index, bytes: POOL_STACK };
         let context = if index == 0 { None } else { heap::for_runtime(|| context::create(slot)).ok() };
@@ -62,7 +66,7 @@ pub extern "C" fn create(
     point(Operation::new(EventKind::Fork, pc, scheduler::get().threads.len() as u64));
     let index = scheduler::get().threads.len();
     if index >= MAX_THREADS {
-        return not_created(libc::EAGAIN, pc);
+        return none_left(libc::EAGAIN, pc);
     }
     let (stack, detached) = wanted(attributes, index);
     if matches!(stack, Stack::Slot { bytes, .. } if bytes >= ADDRESS_SPACE) {
@@ -88,8 +92,8 @@ pub extern "C" fn create(
     };
     let (context, calls) = match (context, calls::create(index)) {
         (Ok(context), Some(calls)) => (context, calls),
-        (Err(error), _) => return not_created(error, pc),
-        (_, None) => return not_created(libc::EAGAIN, pc),
+        (Err(error), _) => return none_left(error, pc),
+        (_, None) => return none_left(libc::EAGAIN, pc),
     };
     // SAFETY: the program's place for the handle.
     unsafe { handle.write(context.handle) };
@@ -115,6 +119,16 @@ pub extern "C" fn create(
 
 /// Nobody has a stack of this size.
 const ADDRESS_SPACE: u64 = 1 << 47;
+
+/// There is no context for another thread. No context serves twice, so if threads have ended the program could have
+/// gone on by itself: the run goes no further, as one that has had too many events.
+fn none_left(error: c_int, pc: u64) -> c_int {
+    let sched = scheduler::get();
+    if sched.alive.len() < sched.threads.len() as u64 {
+        finish(Ending::EventBound, 0, 0, "");
+    }
+    not_created(error, pc)
+}
 
 /// A creation that failed is an event all the same: its schedule point was passed.
 fn not_created(error: c_int, pc: u64) -> c_int {
@@ -236,7 +250,8 @@ fn end(result: *mut c_void) -> ! {
 pub fn find(handle: libc::pthread_t) -> Option<usize> {
     // SAFETY: contexts live for ever.
     let is = |thread: &Thread| unsafe { (*thread.context).handle == handle };
-    scheduler::get().threads.iter().position(is)
+    // Most who are asked for are young.
+    scheduler::get().threads.iter().rposition(is)
 }
 
 /// Joins `handle`, at the latest at `deadline`.

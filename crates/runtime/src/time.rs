@@ -26,8 +26,12 @@ const MONOTONIC_START: u64 = 1000 * SECOND;
 /// Each look at a clock takes this long.
 const LOOK: u64 = 1000;
 
-fn nanoseconds(time: &libc::timespec) -> u64 {
+pub fn nanoseconds(time: &libc::timespec) -> u64 {
     (time.tv_sec.max(0) as u64).saturating_mul(SECOND).saturating_add(time.tv_nsec.max(0) as u64)
+}
+
+pub fn timespec(nanoseconds: u64) -> libc::timespec {
+    libc::timespec { tv_sec: (nanoseconds / SECOND) as i64, tv_nsec: (nanoseconds % SECOND) as c_long }
 }
 
 /// The virtual time of an absolute time, whichever clock it is of: the two start far apart.
@@ -70,9 +74,7 @@ extern "C" fn clock_gettime(clock: Clock, time: TimeOut) -> c_int {
     }
     let now = look(start_of(clock));
     // SAFETY: the program's place for the time.
-    unsafe {
-        time.write(libc::timespec { tv_sec: (now / SECOND) as i64, tv_nsec: (now % SECOND) as c_long });
-    }
+    unsafe { time.write(timespec(now)) };
     0
 }
 
