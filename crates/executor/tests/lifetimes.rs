@@ -81,6 +81,17 @@ fn two_hundred_threads() {
     assert_eq!(subject.repeats_and_replays(), Vec::<String>::new());
 }
 
+/// That our threads take more room than the system's, which are used again, is nothing that a program may hear of.
+#[test]
+fn a_program_that_needs_more_threads_than_there_are_is_stopped() {
+    let built = Built::new("threads.c");
+    for (scenario, expected) in [("too_many_in_turn", "EventBound"), ("too_many_at_once", "exit code 90")] {
+        let mut subject = built.scenario(scenario);
+        let plan = subject.under(Policy::RunToBlock);
+        assert_eq!(support::outcome(&subject.run(&plan)), expected, "{scenario}");
+    }
+}
+
 #[test]
 fn failures_are_told_apart() {
     Built::new("failures.c").check(&[

@@ -1,6 +1,7 @@
 #include "scenario.h"
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t key, other_key;
@@ -260,6 +261,41 @@ static int thread_variables(void) {
     return 0;
 }
 
+static void *do_nothing(void *nobody) {
+    return nobody;
+}
+
+/* From now on there is room for a few stacks only. */
+static void limit_memory(void) {
+    long pages;
+    FILE *sizes = fopen("/proc/self/statm", "r");
+    if (fscanf(sizes, "%ld", &pages) != 1) abort();
+    fclose(sizes);
+    rlim_t bytes = pages * 4096 + (40 << 20);
+    setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
+}
+
+/* More threads than there is room for, one after the other. */
+static int too_many_in_turn(void) {
+    pthread_join(start(do_nothing, NULL), NULL);
+    limit_memory();
+    for (int i = 0; i < 20; i++) {
+        pthread_join(start(do_nothing, NULL), NULL);
+    }
+    return 0;
+}
+
+static int too_many_at_once(void) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    start((routine_t)(void *)pthread_mutex_lock, &lock);
+    limit_memory();
+    for (int i = 0; i < 20; i++) {
+        start((routine_t)(void *)pthread_mutex_lock, &lock);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     SCENARIO(results);
     SCENARIO(errors);
@@ -274,6 +310,8 @@ int main(int argc, char **argv) {
     SCENARIO(cleaning_up);
     SCENARIO(nested);
     SCENARIO(many);
+    SCENARIO(too_many_in_turn);
+    SCENARIO(too_many_at_once);
     SCENARIO(default_stack);
     SCENARIO(small_stack);
     SCENARIO(large_stack);
