@@ -50,6 +50,10 @@ fn timers_take_no_time() {
         ("settings", &["1 h left, -1, 8 bytes"]),
         ("never", &["deadlock"]),
         ("alone", &["8 bytes"]),
+        ("polls", &["1 ready, 1 time"]),
+        ("counts", &["2 3 1"]),
+        ("numbers", &["1, -1"]),
+        ("mistakes", &["-1 -1 -1 -1 0"]),
     ]);
 }
 

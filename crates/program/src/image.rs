@@ -88,8 +88,11 @@ impl Image {
         };
         let identity = Identity::of(&fs::metadata(path).map_err(problem)?);
         let mut last = unpoisoned(&LAST);
-        if let Some((_, image)) = last.iter().find(|(known, _)| *known == identity) {
-            return Ok(Arc::clone(image));
+        if let Some(place) = last.iter().position(|(known, _)| *known == identity)
+            && let Some((_, image)) = last.remove(place)
+        {
+            last.push_front((identity, Arc::clone(&image)));
+            return Ok(image);
         }
         let bytes = fs::read(path).map_err(problem)?;
         let image = Image::parse(bytes.into())

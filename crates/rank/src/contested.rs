@@ -31,6 +31,7 @@ struct Run {
     clocks: HashMap<u32, Clock>,
     /// By memory, one for each thread.
     latest: HashMap<u64, Vec<Latest>>,
+    ended: HashSet<u32>,
     contested: HashSet<(u32, u64)>,
 }
 
@@ -78,7 +79,9 @@ impl Run {
                 let inherited = clock.clone();
                 self.clocks.insert(operation.object as u32, inherited);
             }
-            EventKind::Join => {
+            EventKind::End => _ = self.ended.insert(thread),
+            // One that gave up waiting learns nothing.
+            EventKind::Join if self.ended.contains(&(operation.object as u32)) => {
                 let ended = operation.object as u32;
                 let mut known = self.clocks.remove(&ended).unwrap_or_default();
                 known.advance(ended);
@@ -135,11 +138,12 @@ mod tests {
 
     #[test]
     fn what_a_thread_does_before_it_creates_another_or_after_it_has_waited_is_ordered() {
-        use EventKind::{Fork, Join, Read, Write};
+        use EventKind::{End, Fork, Join, Read, Write};
         let ordered = [
             (MAIN, Write, 100),
             (MAIN, Fork, 1),
             (1, Write, 100),
+            (1, End, 0),
             (MAIN, Join, 1),
             (MAIN, Read, 100),
             (MAIN, Fork, 2),
@@ -160,13 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_that_was_given_up_orders_nothing() {
+        use EventKind::{End, Fork, Join, Write};
+        let early = [(MAIN, Fork, 1), (MAIN, Join, 1), (1, Write, 100), (MAIN, Write, 100), (1, End, 0)];
+        assert_eq!(contested(&early), [(0, 100), (1, 100)]);
+    }
+
+    #[test]
     fn order_is_passed_on() {
-        use EventKind::{Fork, Join, Write};
+        use EventKind::{End, Fork, Join, Write};
         let chain = [
             (MAIN, Fork, 1),
             (1, Fork, 2),
             (2, Write, 100),
+            (2, End, 0),
             (1, Join, 2),
+            (1, End, 0),
             (MAIN, Join, 1),
             (MAIN, Write, 100),
         ];

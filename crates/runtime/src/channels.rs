@@ -7,15 +7,24 @@
 use std::ffi::{c_int, c_long};
 
 use crate::carrier::Carrier;
-use crate::{active, descriptors, io, scheduler, system, timers};
+use crate::{active, descriptors, io, scheduler, system};
 
 /// What it was made as.
 #[derive(Clone, Copy)]
 pub enum Kind {
     Pipe,
-    Pair { domain: c_int, kind: c_int, protocol: c_int },
-    Event { flags: c_int },
-    Timer { clock: c_int, flags: c_int },
+    Pair {
+        domain: c_int,
+        kind: c_int,
+        protocol: c_int,
+    },
+    Event {
+        flags: c_int,
+    },
+    /// One of those that `timers` counts up.
+    Timer {
+        flags: c_int,
+    },
 }
 
 /// Something that the program made, by its descriptors and their inodes at the time.
@@ -75,15 +84,18 @@ pub fn made(kind: Kind, ends: &[c_int]) {
     }
 }
 
+/// These descriptors are about to be closed.
+pub fn forget(closed: &impl Fn(c_int) -> bool) {
+    MADE.get().retain(|made| !made.ends.iter().any(|&(end, _)| closed(end)));
+}
+
 /// Takes stock of what there is before the first thread.
 pub fn remember() {
     let all = descriptors::all();
     *WATCHERS.get() = all.iter().filter_map(|&descriptor| watcher(descriptor)).collect();
-    // A child from before the first thread may hold any end.
-    if io::has_forked() {
-        return;
-    }
-    let made = std::mem::take(MADE.get());
+    let mut made = std::mem::take(MADE.get());
+    // A child from before the first thread may hold any end; timers have none.
+    made.retain(|made| !io::has_forked() || matches!(made.kind, Kind::Timer { .. }));
     let still_there = |made: &Made| made.ends.iter().all(|&(end, was)| inode(end) == was);
     *CHANNELS.get() = made.iter().filter(|made| still_there(made)).map(|made| channel(made, &all)).collect();
 }
@@ -99,12 +111,7 @@ fn channel(made: &Made, all: &[c_int]) -> Channel {
 
 /// The descriptor, and others that `dup` has made of it.
 fn same_file(descriptor: c_int, all: &[c_int]) -> Vec<(c_int, bool)> {
-    const KCMP_FILE: u64 = 0;
-    let me = system::call(libc::SYS_getpid, [0; 6]) as u64;
-    let same = |&other: &c_int| {
-        other == descriptor
-            || system::call(libc::SYS_kcmp, [me, me, KCMP_FILE, descriptor as u64, other as u64, 0]) == 0
-    };
+    let same = |&other: &c_int| descriptors::are_same(descriptor, other);
     all.iter().copied().filter(same).map(|descriptor| (descriptor, closes_on_exec(descriptor))).collect()
 }
 
@@ -162,12 +169,8 @@ fn renew(channel: &Channel) {
         Kind::Pair { domain, kind, protocol } => {
             call(libc::SYS_socketpair, [domain.into(), kind.into(), protocol.into(), place])
         }
-        Kind::Event { flags } => {
+        Kind::Event { flags } | Kind::Timer { flags } => {
             new[0] = call(libc::SYS_eventfd2, [0, flags.into(), 0, 0]) as c_int;
-            c_long::from(new[0])
-        }
-        Kind::Timer { clock, flags } => {
-            new[0] = call(libc::SYS_timerfd_create, [clock.into(), flags.into(), 0, 0]) as c_int;
             c_long::from(new[0])
         }
     };
@@ -176,9 +179,6 @@ fn renew(channel: &Channel) {
     }
     if let (Kind::Pipe, Some((first, _))) = (channel.kind, channel.ends[0].descriptors.first()) {
         control(new[1], libc::F_SETPIPE_SZ, control(*first, libc::F_GETPIPE_SZ, 0));
-    }
-    if matches!(channel.kind, Kind::Timer { .. }) && !channel.ends[0].unread.is_empty() {
-        timers::finish(new[0]);
     }
     for (index, end) in channel.ends.iter().enumerate() {
         // What comes out at one end was put in at the other; event and timer descriptors have only one.

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
 
 use crate::real::real;
-use crate::{active, heap, io};
+use crate::{active, heap, io, system};
 
 pub fn is_the_tools(descriptor: c_int) -> bool {
     active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
@@ -29,11 +29,27 @@ pub fn all() -> Vec<c_int> {
     })
 }
 
+/// Both numbers mean the same open file.
+pub fn are_same(one: c_int, other: c_int) -> bool {
+    const KCMP_FILE: u64 = 0;
+    let me = system::call(libc::SYS_getpid, [0; 6]) as u64;
+    one == other || system::call(libc::SYS_kcmp, [me, me, KCMP_FILE, one as u64, other as u64, 0]) == 0
+}
+
+/// `new` is to become another number of `old`, and no longer what it was.
+fn is_taken_over(old: c_int, new: c_int) {
+    // SAFETY: a plain system call.
+    if active() && old != new && unsafe { libc::fcntl(old, libc::F_GETFD) } >= 0 {
+        io::forget(|own| own == new);
+    }
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     if is_the_tools(new) {
         return bad_descriptor();
     }
+    is_taken_over(old, new);
     real!(dup2(old => c_int, new => c_int) -> c_int)
 }
 
@@ -42,6 +58,7 @@ extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if is_the_tools(new) {
         return bad_descriptor();
     }
+    is_taken_over(old, new);
     real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
 }
 

@@ -83,7 +83,7 @@ fn nature(descriptor: c_int) -> Nature {
 
 /// A call on this descriptor concerns the schedule.
 fn is_modelled(descriptor: c_int) -> bool {
-    active() && scheduler::get().running && nature(descriptor) != Nature::Plain
+    is_controlled() && !is_the_tools(descriptor) && nature(descriptor) != Nature::Plain
 }
 
 fn may_block(descriptor: c_int) -> bool {
@@ -105,14 +105,29 @@ fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>, pc:
 fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> isize {
     let pc = users_call(pc);
     let mut entry = [libc::pollfd { fd: descriptor, events, revents: 0 }];
-    wait(&mut entry, may_block(descriptor), None, pc);
+    let blocking = may_block(descriptor);
+    wait(&mut entry, blocking, None, pc);
     let result = call();
+    // SAFETY: errno of the running thread.
+    if !blocking && result < 0 && unsafe { *libc::__errno_location() } == libc::EAGAIN {
+        looked_in_vain();
+    }
     done(descriptor, pc);
     result
 }
 
+/// Nothing was there yet. Whoever looks again and again for a timer to be over must see that one day.
+fn looked_in_vain() {
+    /// In nanoseconds.
+    const LOOK: u64 = 1_000_000;
+    if timers::are_running() {
+        let sched = scheduler::get();
+        sched.advance_to(sched.now.saturating_add(LOOK));
+    }
+}
+
 /// A call on a descriptor was made.
-fn done(descriptor: c_int, pc: u64) {
+pub fn done(descriptor: c_int, pc: u64) {
     system::keeping_errno(|| {
         *USED.get() = true;
         Entry::new(EventKind::Io, pc, 0).value(descriptor as u64).write();
@@ -284,7 +299,8 @@ extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
 /// These descriptors are closed; their numbers may come to mean something else.
 pub fn forget(closed: impl Fn(c_int) -> bool) {
     OWN.get().retain(|&own| !closed(own));
-    timers::forget(closed);
+    timers::forget(&closed);
+    channels::forget(&closed);
 }
 
 /// Nobody outside has the other end of this descriptor.
@@ -352,6 +368,9 @@ fn poll_until(
     loop {
         let timed_out = wait(entries, blocking, deadline, pc);
         let found = look();
+        if found == 0 && !blocking {
+            looked_in_vain();
+        }
         done(entries.first().map_or(-1, |entry| entry.fd), pc);
         if found != 0 || timed_out || !blocking {
             return found;
@@ -359,8 +378,9 @@ fn poll_until(
     }
 }
 
+/// Waiting is the scheduler's affair: there are several threads, or a timer that only the scheduler knows of.
 fn is_controlled() -> bool {
-    active() && scheduler::get().running
+    active() && (scheduler::get().running || timers::are_running())
 }
 
 extern "C" fn poll_(entries: *mut libc::pollfd, count: u64, milliseconds: c_int, pc: u64) -> c_int {

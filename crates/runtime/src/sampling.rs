@@ -7,7 +7,7 @@ use threadbare_trace::{EventKind, ThreadId, Weights};
 use crate::bits::Bits;
 use crate::hash::Random;
 use crate::log;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Scheduler, Thread};
 
 /// What thread `index` stands before.
 fn pending(index: usize) -> PendingRecord {
@@ -74,9 +74,9 @@ impl Walk {
     }
 
     /// Takes note of threads that were created.
-    fn meet(&mut self, ids: impl Iterator<Item = ThreadId>) {
-        for id in ids.skip(self.left.len()) {
-            let known = self.to_come.iter().position(|(thread, _)| *thread == id);
+    fn meet(&mut self, threads: &[Thread]) {
+        for new in &threads[self.left.len()..] {
+            let known = self.to_come.iter().position(|(thread, _)| *thread == new.id);
             self.left.push(known.map_or(0, |known| self.to_come.swap_remove(known).1));
         }
     }
@@ -99,7 +99,7 @@ impl Scheduler {
     /// Any thread, but none that stands before an access that counts and is not its own turn.
     #[inline(never)]
     pub fn pick_by_weight(&mut self, interesting: [u64; 2]) -> Option<usize> {
-        self.follower.walk.meet(self.threads.iter().map(|thread| thread.id.clone()));
+        self.follower.walk.meet(&self.threads);
         if self.follower.walk.intended.is_none_or(|index| self.threads[index].done) {
             self.follower.walk.intended = self.draw_by_weight();
         }

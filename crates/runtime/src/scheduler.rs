@@ -255,10 +255,12 @@ impl Scheduler {
     /// Who runs next. Ends the process when nobody can.
     fn choose(&mut self) -> usize {
         if !self.running {
-            if self.can_run(0) || self.expire(0) {
-                return 0;
+            while !(self.can_run(0) || self.expire(0) || self.wake_by_timer(None).is_some()) {
+                if !self.wait_outside() {
+                    self.stuck();
+                }
             }
-            self.stuck();
+            return 0;
         }
         self.follower.check_bound();
         let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() };
@@ -329,13 +331,15 @@ impl Scheduler {
         (is_near || matches!(thread.wait, Wait::Sleep)) && self.may_expire(index)
     }
 
-    /// Lets the timed wait of `index` time out, if it may.
+    /// Lets the timed wait of `index` time out, if it may, or a timer end it before.
     pub fn expire(&mut self, index: usize) -> bool {
         let Some(deadline) = self.threads[index].deadline.filter(|_| self.may_expire(index)) else {
             return false;
         };
-        self.now = self.now.max(deadline);
-        self.threads[index].timed_out = true;
+        if self.run_timers(Some(deadline), |sched| sched.can_run(index).then_some(index)).is_none() {
+            self.advance_to(deadline);
+            self.threads[index].timed_out = true;
+        }
         self.ready.insert(index);
         true
     }
@@ -384,19 +388,26 @@ impl Scheduler {
         let mut waiting: Vec<usize> = self.timed.iter().filter(|&index| may(self, index)).collect();
         waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
         let limit = waiting.first().and_then(|&index| self.threads[index].deadline);
-        let first = |sched: &Scheduler| sched.ready.iter().find(|&index| sched.can_run(index));
-        let woken = self.run_timers(limit, first);
+        let woken = self.wake_by_timer(limit);
         woken.or_else(|| waiting.into_iter().find(|&index| self.expire(index)))
     }
 
-    /// Lets one timer after the other be over, those that are before `limit`, until `found` somebody.
+    /// Virtual time comes to `time`.
+    pub fn advance_to(&mut self, time: u64) {
+        self.now = self.now.max(time);
+        if timers::fire_due(self.now) {
+            self.look_outside();
+        }
+    }
+
+    /// Lets time pass from timer to timer, up to `limit`, until `found` somebody.
     fn run_timers(
         &mut self,
         limit: Option<u64>,
         found: impl Fn(&Scheduler) -> Option<usize>,
     ) -> Option<usize> {
-        while timers::fire_first(&mut self.now, limit) {
-            self.look_outside();
+        while let Some(next) = timers::next().filter(|&next| limit.is_none_or(|limit| next <= limit)) {
+            self.advance_to(next);
             let somebody = found(self);
             if somebody.is_some() {
                 return somebody;
@@ -405,10 +416,21 @@ impl Scheduler {
         None
     }
 
-    /// A timer ends the wait of `index`: time passes until one does, unless somebody else can run or has to wait for
-    /// less long.
+    /// … until somebody can run who could not.
+    fn wake_by_timer(&mut self, limit: Option<u64>) -> Option<usize> {
+        // Who only looks and never waits would not be the one whose turn says that time has passed.
+        if !self.alive.iter().any(|index| matches!(self.threads[index].wait, Wait::Ready { .. })) {
+            return None;
+        }
+        let could: Vec<usize> = self.alive.iter().filter(|&index| self.can_run(index)).collect();
+        self.run_timers(limit, |sched| {
+            sched.ready.iter().find(|index| !could.contains(index) && sched.can_run(*index))
+        })
+    }
+
+    /// A timer ends the wait of `index`: time passes until one ends somebody's, unless others can run or have to wait
+    /// for less long.
     fn is_ended_by_timer(&mut self, index: usize) -> bool {
-        let is_it = |sched: &Scheduler| sched.can_run(index).then_some(index);
         if !matches!(self.threads[index].wait, Wait::Ready { .. })
             || self.alive.iter().any(|other| self.can_run(other)) && !self.follower.sleeps_are_too_long()
         {
@@ -416,7 +438,8 @@ impl Scheduler {
         }
         let others = self.timed.iter().filter(|&other| self.may_expire(other));
         let limit = others.filter_map(|other| self.threads[other].deadline).min();
-        self.run_timers(limit, is_it).is_some()
+        self.wake_by_timer(limit);
+        self.can_run(index)
     }
 
     /// Something at `address` changed: whoever waits for it may be able to go on.

@@ -185,7 +185,12 @@ impl State {
         let thread = &sched.threads[index];
         let cancelled = u64::from(thread.cancellation.is_due());
         let history = *self.history(index);
-        mix([history, cancelled, thread.signals, thread.deadline.map_or(0, |deadline| deadline + 1)])
+        mix([
+            history,
+            cancelled,
+            thread.signals,
+            thread.deadline.map_or(0, |deadline| deadline.wrapping_add(1)),
+        ])
     }
 
     /// Wake-ups on their way: each is known by who may have it.

@@ -66,7 +66,7 @@ pub extern "C" fn create(
     point(Operation::new(EventKind::Fork, pc, scheduler::get().threads.len() as u64));
     let index = scheduler::get().threads.len();
     if index >= MAX_THREADS {
-        return none_left(libc::EAGAIN, pc);
+        return none_left(pc);
     }
     let (stack, detached) = wanted(attributes, index);
     if matches!(stack, Stack::Slot { bytes, .. } if bytes >= ADDRESS_SPACE) {
@@ -79,6 +79,7 @@ pub extern "C" fn create(
         }
         Stack::Given { start, bytes } => (start, start + bytes),
     };
+    let is_own_slot = matches!(stack, Stack::Slot { .. });
     let made = CONTEXTS.get().get_mut(index).and_then(Option::take);
     let context = match (made, &stack) {
         (Some(context), Stack::Slot { bytes, .. }) if *bytes <= POOL_STACK => Ok(context),
@@ -92,8 +93,9 @@ pub extern "C" fn create(
     };
     let (context, calls) = match (context, calls::create(index)) {
         (Ok(context), Some(calls)) => (context, calls),
-        (Err(error), _) => return none_left(error, pc),
-        (_, None) => return none_left(libc::EAGAIN, pc),
+        (Err(libc::EAGAIN), _) if is_own_slot => return none_left(pc),
+        (Err(error), _) => return not_created(error, pc),
+        (_, None) => return none_left(pc),
     };
     // SAFETY: the program's place for the handle.
     unsafe { handle.write(context.handle) };
@@ -122,12 +124,12 @@ const ADDRESS_SPACE: u64 = 1 << 47;
 
 /// There is no context for another thread. No context serves twice, so if threads have ended the program could have
 /// gone on by itself: the run goes no further, as one that has had too many events.
-fn none_left(error: c_int, pc: u64) -> c_int {
+fn none_left(pc: u64) -> c_int {
     let sched = scheduler::get();
     if sched.alive.len() < sched.threads.len() as u64 {
         finish(Ending::EventBound, 0, 0, "");
     }
-    not_created(error, pc)
+    not_created(libc::EAGAIN, pc)
 }
 
 /// A creation that failed is an event all the same: its schedule point was passed.

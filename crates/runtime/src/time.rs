@@ -54,12 +54,13 @@ pub fn after(duration: Time) -> Option<u64> {
 
 fn look(start: u64) -> u64 {
     let sched = scheduler::get();
-    sched.now += LOOK;
+    sched.advance_to(sched.now.saturating_add(LOOK));
     state::learns(sched.now);
-    start + sched.now
+    start.saturating_add(sched.now)
 }
 
-fn start_of(clock: Clock) -> u64 {
+/// What a clock says when a program starts.
+pub fn start_of(clock: Clock) -> u64 {
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE | libc::CLOCK_TAI => WALL_START,
         libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID => 0,

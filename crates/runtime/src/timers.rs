@@ -1,18 +1,25 @@
-//! Timer descriptors, in virtual time: the kernel's timer is never armed by itself, but made to be over when virtual
-//! time has come to its end.
+//! Timer descriptors, in virtual time.
 //!
-//! While there is only one thread it waits in the kernel, so the kernel's timers run until the first is created.
+//! To the kernel each is an event descriptor: a counter that can be waited for. What a read of a timer gives, how often
+//! it was over since the last one, is such a count. Whenever virtual time moves, the timers that are over by then are
+//! counted up ([`fire_due`]).
 
 use std::ffi::c_int;
 
+use threadbare_trace::EventKind;
+
 use crate::carrier::Carrier;
 use crate::channels::{self, Kind};
+use crate::entry::intercept;
+use crate::modules::users_call;
 use crate::real::real;
+use crate::scheduler::{self, Operation, point};
 use crate::time::{self, Clock};
-use crate::{active, io, scheduler, system};
+use crate::{active, descriptors, io, system};
 
 struct Timer {
     descriptor: c_int,
+    clock: Clock,
     /// When it is over, in virtual time, if it runs.
     deadline: Option<u64>,
     /// Nanoseconds after which it is over again; 0 for once.
@@ -24,91 +31,132 @@ static TIMERS: Carrier<Vec<Timer>> = Carrier::new(Vec::new());
 type Setting = *const libc::itimerspec;
 type SettingOut = *mut libc::itimerspec;
 
+intercept! {
+    timerfd_settime/4 => set;
+}
+
 #[unsafe(no_mangle)]
 extern "C" fn timerfd_create(clock: Clock, flags: c_int) -> c_int {
     let descriptor = real!(timerfd_create(clock => Clock, flags => c_int) -> c_int);
-    if active() && descriptor >= 0 {
-        TIMERS.get().push(Timer { descriptor, deadline: None, interval: 0 });
+    if !active() || descriptor < 0 {
+        return descriptor;
+    }
+    system::call(libc::SYS_close, [descriptor as u64, 0, 0, 0, 0, 0]);
+    // The flags that both have are the same.
+    let descriptor = real!(eventfd(0 => u32, flags => c_int) -> c_int);
+    if descriptor >= 0 {
+        io::forget(|own| own == descriptor);
+        TIMERS.get().push(Timer { descriptor, clock, deadline: None, interval: 0 });
         io::owns(descriptor);
-        channels::made(Kind::Timer { clock, flags }, &[descriptor]);
+        channels::made(Kind::Timer { flags }, &[descriptor]);
     }
     descriptor
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn timerfd_settime(descriptor: c_int, flags: c_int, new: Setting, old: SettingOut) -> c_int {
-    let set = |flags: c_int, new: Setting, old: SettingOut| real!(timerfd_settime(descriptor => c_int, flags => c_int, new => Setting, old => SettingOut) -> c_int);
-    let (Some(timer), false) = (find(descriptor), new.is_null()) else { return set(flags, new, old) };
+extern "C" fn set(descriptor: c_int, flags: c_int, new: Setting, old: SettingOut, pc: u64) -> c_int {
+    let pass_on = || real!(timerfd_settime(descriptor => c_int, flags => c_int, new => Setting, old => SettingOut) -> c_int);
+    if new.is_null() || find(descriptor).is_none() {
+        return pass_on();
+    }
     // SAFETY: the program's setting.
     let libc::itimerspec { it_interval, it_value } = unsafe { new.read() };
-    let is_running = scheduler::get().running;
-    let kernels = if is_running { NEVER } else { relative(flags, &it_value, it_interval) };
-    let result = set(0, &raw const kernels, std::ptr::null_mut());
-    if result != 0 {
-        return result;
+    let known_flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
+    if flags & !known_flags != 0 || !is_valid(&it_interval) || !is_valid(&it_value) {
+        return refused(libc::EINVAL);
     }
+    let pc = users_call(pc);
+    point(Operation::new(EventKind::Io, pc, 0));
+    // Another thread may have closed it by now.
+    let Some(timer) = find(descriptor) else { return pass_on() };
     if !old.is_null() {
         // SAFETY: the program's place for the setting.
         unsafe { old.write(timer.setting()) };
     }
-    let is_armed = (it_value.tv_sec, it_value.tv_nsec) != (0, 0);
-    timer.deadline = if is_armed { deadline(flags, &it_value) } else { None };
+    timer.take();
+    let value = time::nanoseconds(&it_value);
+    let now = scheduler::get().now;
     timer.interval = time::nanoseconds(&it_interval);
-    if is_running && timer.deadline.is_some_and(|deadline| deadline <= scheduler::get().now) {
-        timer.fire();
-    }
-    result
+    timer.deadline = match flags & libc::TFD_TIMER_ABSTIME {
+        _ if value == 0 => None,
+        0 => Some(now.saturating_add(value)),
+        _ => Some(value.saturating_sub(time::start_of(timer.clock))),
+    };
+    fire_due(now);
+    io::done(descriptor, pc);
+    0
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn timerfd_gettime(descriptor: c_int, setting: SettingOut) -> c_int {
-    let Some(timer) = find(descriptor) else {
-        return real!(timerfd_gettime(descriptor => c_int, setting => SettingOut) -> c_int);
-    };
-    // SAFETY: the program's place for the setting.
-    unsafe { setting.write(timer.setting()) };
-    0
+    match find(descriptor) {
+        None => real!(timerfd_gettime(descriptor => c_int, setting => SettingOut) -> c_int),
+        Some(_) if setting.is_null() => refused(libc::EFAULT),
+        Some(timer) => {
+            // SAFETY: the program's place for the setting.
+            unsafe { setting.write(timer.setting()) };
+            0
+        }
+    }
 }
 
-const ZERO: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-const NEVER: libc::itimerspec = libc::itimerspec { it_interval: ZERO, it_value: ZERO };
+fn refused(error: c_int) -> c_int {
+    // SAFETY: errno of the running thread.
+    unsafe { *libc::__errno_location() = error };
+    -1
+}
 
+fn is_valid(time: &libc::timespec) -> bool {
+    time.tv_sec >= 0 && (0..1_000_000_000).contains(&time.tv_nsec)
+}
+
+/// The timer that the program has under this number, if it is one.
 fn find(descriptor: c_int) -> Option<&'static mut Timer> {
     if !active() {
         return None;
     }
-    TIMERS.get().iter_mut().find(|timer| timer.descriptor == descriptor)
+    let timers = TIMERS.get();
+    let named = timers.iter().position(|timer| timer.descriptor == descriptor);
+    let is_same = |timer: &Timer| descriptors::are_same(timer.descriptor, descriptor);
+    named.or_else(|| timers.iter().position(is_same)).map(|index| &mut timers[index])
 }
 
-fn deadline(flags: c_int, value: &libc::timespec) -> Option<u64> {
-    if flags & libc::TFD_TIMER_ABSTIME == 0 { time::after(value) } else { time::deadline(value) }
+/// These descriptors are about to be closed. A timer that has another number goes by that.
+pub fn forget(closed: &impl Fn(c_int) -> bool) {
+    TIMERS.get().retain_mut(|timer| {
+        if !closed(timer.descriptor) {
+            return true;
+        }
+        let is_left = |&other: &c_int| !closed(other) && descriptors::are_same(timer.descriptor, other);
+        let left = descriptors::all().into_iter().find(is_left);
+        timer.descriptor = left.unwrap_or(timer.descriptor);
+        left.is_some()
+    });
 }
 
-/// The same setting for the kernel, whose clocks are others.
-fn relative(flags: c_int, value: &libc::timespec, it_interval: libc::timespec) -> libc::itimerspec {
-    let is_armed = (value.tv_sec, value.tv_nsec) != (0, 0);
-    let left = deadline(flags, value).map_or(0, |deadline| deadline.saturating_sub(scheduler::get().now));
-    let it_value = if is_armed { time::timespec(left.max(1)) } else { ZERO };
-    libc::itimerspec { it_interval, it_value }
+/// Some timer is running.
+pub fn are_running() -> bool {
+    TIMERS.get().iter().any(|timer| timer.deadline.is_some())
 }
 
-/// These descriptors are closed.
-pub fn forget(closed: impl Fn(c_int) -> bool) {
-    TIMERS.get().retain(|timer| !closed(timer.descriptor));
+/// When the next timer is over. Those that nobody has looked at since they were are over already.
+pub fn next() -> Option<u64> {
+    let running = TIMERS.get().iter().filter(|timer| timer.deadline.is_some() && !timer.is_over());
+    running.filter_map(|timer| timer.deadline).min()
 }
 
-/// If a timer is over before `limit`, lets time pass and makes it so. Timers that nobody has looked at since they were
-/// over are over already.
-pub fn fire_first(now: &mut u64, limit: Option<u64>) -> bool {
-    let running = TIMERS.get().iter_mut().filter(|timer| timer.deadline.is_some() && !timer.is_over());
-    let Some(first) = running.min_by_key(|timer| timer.deadline) else { return false };
-    let Some(deadline) = first.deadline.filter(|&deadline| limit.is_none_or(|limit| deadline <= limit))
-    else {
-        return false;
-    };
-    *now = deadline.max(*now);
-    first.fire();
-    true
+/// Counts up the timers that are over by now; says whether any is.
+pub fn fire_due(now: u64) -> bool {
+    let mut fired = false;
+    TIMERS.get().retain_mut(|timer| {
+        let Some(deadline) = timer.deadline.filter(|&deadline| deadline <= now) else { return true };
+        let more = (now - deadline).checked_div(timer.interval);
+        let times = more.map_or(1, |more| more + 1);
+        timer.deadline = more.map(|_| deadline.saturating_add(times.saturating_mul(timer.interval)));
+        fired = true;
+        let count = (&raw const times) as u64;
+        system::call(libc::SYS_write, [timer.descriptor as u64, count, 8, 0, 0, 0]) == 8
+    });
+    fired
 }
 
 impl Timer {
@@ -123,20 +171,12 @@ impl Timer {
         io::is_ready((&raw mut entry) as u64, 1)
     }
 
-    fn fire(&mut self) {
-        let again = self.deadline.filter(|_| self.interval > 0);
-        self.deadline = again.map(|deadline| deadline.saturating_add(self.interval));
-        finish(self.descriptor);
+    /// Sets the count back to nothing.
+    fn take(&self) {
+        if self.is_over() {
+            let mut count = 0u64;
+            let place = (&raw mut count) as u64;
+            system::call(libc::SYS_read, [self.descriptor as u64, place, 8, 0, 0, 0]);
+        }
     }
-}
-
-/// Makes the kernel's timer be over, and waits until it is.
-pub fn finish(descriptor: c_int) {
-    /// In milliseconds: more than the kernel takes.
-    const LONG: u64 = 1000;
-    let soon = libc::itimerspec { it_interval: ZERO, it_value: time::timespec(1) };
-    let setting = (&raw const soon) as u64;
-    system::call(libc::SYS_timerfd_settime, [descriptor as u64, 0, setting, 0, 0, 0]);
-    let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-    system::call(libc::SYS_poll, [(&raw mut entry) as u64, 1, LONG, 0, 0, 0]);
 }

@@ -134,8 +134,10 @@ impl Summary {
     /// runs could follow, is searched where it begins.
     pub fn settle(&mut self, time: Option<Duration>) {
         let had_all = self.runs >= TOO_LONG && (self.bound_reached || self.stopped.time_limit > 0);
-        let had_time = time.is_some_and(|time| self.start.elapsed() >= time / MOST_WITHOUT_END);
-        let are_long = self.runs > 0 && self.events / self.runs >= BEGINNING;
+        // The first run may have had few events.
+        let had_time =
+            self.runs > 1 && time.is_some_and(|time| self.start.elapsed() >= time / MOST_WITHOUT_END);
+        let are_long = self.events >= self.runs * BEGINNING;
         if self.is_nothing_known() && are_long && (had_all || had_time) {
             self.beginning = Some(BEGINNING);
         }
@@ -144,7 +146,8 @@ impl Summary {
     /// Nothing comes of going on.
     pub fn is_hopeless(&self) -> bool {
         let Stopped { time_limit, memory_limit, .. } = self.stopped;
-        let stuck = if self.beginning.is_some() { time_limit + memory_limit } else { self.runs };
+        let stuck =
+            if self.beginning.is_some() { time_limit + memory_limit } else { self.runs - self.astray };
         self.nothing_ended() && stuck >= HOPELESS
     }
 

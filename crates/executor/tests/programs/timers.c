@@ -1,8 +1,11 @@
 #include "scenario.h"
 
+#include <poll.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 
 enum { HOUR = 3600 };
 
@@ -89,7 +92,7 @@ static int never(void) {
     return 0;
 }
 
-/* While there is one thread, the kernel waits. */
+/* Also while there is one thread. */
 static int alone(void) {
     timer = timerfd_create(CLOCK_MONOTONIC, 0);
     struct itimerspec setting = {.it_value = {.tv_nsec = 1000}};
@@ -100,11 +103,83 @@ static int alone(void) {
     return 0;
 }
 
+static uint64_t times_over(void) {
+    uint64_t times = 0;
+    read(timer, &times, sizeof times);
+    return times;
+}
+
+/* Over before the wait is, whoever runs meanwhile. */
+static int polls(void) {
+    timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    pthread_t other = start(do_nothing, NULL);
+    arm(0, 1, 0);
+    struct pollfd entry = {timer, POLLIN, 0};
+    printf("%d ready, ", poll(&entry, 1, 10 * 1000));
+    arm(0, 1, 0);
+    sem_t never;
+    sem_init(&never, 0, 0);
+    struct timespec limit = in_seconds(CLOCK_REALTIME, 2);
+    sem_timedwait(&never, &limit);
+    printf("%lu time\n", times_over());
+    pthread_join(other, NULL);
+    return 0;
+}
+
+static int counts(void) {
+    timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    arm(0, 1, 2);
+    sleep(4);
+    pthread_join(start(do_nothing, NULL), NULL);
+    printf("%lu ", times_over());
+    sleep(6);
+    printf("%lu ", times_over());
+    while (times_over() == 0) {
+    }
+    puts("1");
+    return 0;
+}
+
+/* By any of its numbers, and in any run, also if a child has it too. */
+static int numbers(void) {
+    timer = timerfd_create(CLOCK_MONOTONIC, 0);
+    if (fork() == 0) _exit(0);
+    wait(NULL);
+    pthread_join(start(do_nothing, NULL), NULL);
+    int first = timer;
+    timer = dup(first);
+    arm(0, HOUR, 0);
+    close(first);
+    printf("%lu, ", times_over());
+    int ends[2];
+    pipe(ends);
+    dup2(ends[0], timer);
+    sleep(HOUR);
+    struct itimerspec setting = {{0, 0}, {1, 0}};
+    printf("%d\n", timerfd_settime(timer, 0, &setting, NULL));
+    return 0;
+}
+
+static int mistakes(void) {
+    pthread_join(start(do_nothing, NULL), NULL);
+    timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
+    struct itimerspec wrong = {.it_value = {.tv_nsec = 2000000000}};
+    printf("%d %d ", timerfd_settime(timer, 0, &wrong, NULL), timerfd_settime(timer, 0x80, &wrong, NULL));
+    printf("%d %d ", timerfd_gettime(timer, NULL), timerfd_gettime(0, &wrong));
+    arm(TFD_TIMER_ABSTIME, seconds() + 30 * 365 * 24 * HOUR, 0);
+    printf("%lu\n", times_over());
+    return 0;
+}
+
 int main(int argc, char **argv) {
     SCENARIO(epolls);
     SCENARIO(intervals);
     SCENARIO(settings);
     SCENARIO(never);
     SCENARIO(alone);
+    SCENARIO(polls);
+    SCENARIO(counts);
+    SCENARIO(numbers);
+    SCENARIO(mistakes);
     return 91;
 }
