@@ -51,6 +51,7 @@ fn timers_take_no_time() {
         ("never", &["deadlock"]),
         ("alone", &["8 bytes"]),
         ("polls", &["1 ready, 1 time"]),
+        ("guards", &["in time"]),
         ("counts", &["2 3 1"]),
         ("numbers", &["1, -1"]),
         ("mistakes", &["-1 -1 -1 -1 0"]),

@@ -12,7 +12,7 @@ use crate::livelock::Watch;
 use crate::sampling::{Scores, Walk};
 use crate::scheduler::{Operation, Scheduler, finish};
 use crate::wait::Wait;
-use crate::{log, snapshots};
+use crate::{log, snapshots, timers};
 
 /// How far the plan has been followed.
 #[derive(Default)]
@@ -161,7 +161,10 @@ impl Follower {
     pub fn check_bound(&self) {
         if self.operations >= self.plan.max_events {
             // What the plan's turns made of the second half says nothing of what would go on by itself.
-            let livelock = self.watch.is_livelock() && self.last_turn <= self.plan.max_events / 2;
+            // Who waits for a timer, which is over when nobody can run, may yet end it.
+            let livelock = self.watch.is_livelock()
+                && self.last_turn <= self.plan.max_events / 2
+                && !timers::are_running();
             finish(if livelock { Ending::Livelock } else { Ending::EventBound }, 0, 0, "");
         }
     }

@@ -255,7 +255,7 @@ impl Scheduler {
     /// Who runs next. Ends the process when nobody can.
     fn choose(&mut self) -> usize {
         if !self.running {
-            while !(self.can_run(0) || self.expire(0) || self.wake_by_timer(None).is_some()) {
+            while !(self.can_run(0) || self.wake_by_timer().is_some() || self.expire(0)) {
                 if !self.wait_outside() {
                     self.stuck();
                 }
@@ -301,7 +301,7 @@ impl Scheduler {
     fn pick_by_time(&mut self) -> Option<usize> {
         self.look_outside();
         let ready = self.ready.iter().find(|&index| self.can_run(index));
-        ready.or_else(|| self.expire_earliest(Scheduler::may_expire))
+        ready.or_else(|| self.wake_by_timer()).or_else(|| self.expire_earliest(Scheduler::may_expire))
     }
 
     #[inline]
@@ -381,15 +381,12 @@ impl Scheduler {
             && self.alive.iter().any(|other| other != index && comes_first(other))
     }
 
-    /// Of the waits that may, lets the one that is over first time out, unless a timer is over before and somebody
-    /// waits for that.
+    /// Of the waits that may, lets the one that is over first time out.
     #[cold]
     pub fn expire_earliest(&mut self, may: fn(&Scheduler, usize) -> bool) -> Option<usize> {
         let mut waiting: Vec<usize> = self.timed.iter().filter(|&index| may(self, index)).collect();
         waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
-        let limit = waiting.first().and_then(|&index| self.threads[index].deadline);
-        let woken = self.wake_by_timer(limit);
-        woken.or_else(|| waiting.into_iter().find(|&index| self.expire(index)))
+        waiting.into_iter().find(|&index| self.expire(index))
     }
 
     /// Virtual time comes to `time`.
@@ -416,30 +413,21 @@ impl Scheduler {
         None
     }
 
-    /// … until somebody can run who could not.
-    fn wake_by_timer(&mut self, limit: Option<u64>) -> Option<usize> {
-        // Who only looks and never waits would not be the one whose turn says that time has passed.
-        if !self.alive.iter().any(|index| matches!(self.threads[index].wait, Wait::Ready { .. })) {
-            return None;
-        }
-        let could: Vec<usize> = self.alive.iter().filter(|&index| self.can_run(index)).collect();
-        self.run_timers(limit, |sched| {
-            sched.ready.iter().find(|index| !could.contains(index) && sched.can_run(*index))
-        })
+    /// Nobody can run: time passes until a timer ends somebody's wait, but not longer than anybody has to wait.
+    fn wake_by_timer(&mut self) -> Option<usize> {
+        let timed = self.timed.iter().filter(|&index| self.may_expire(index));
+        let limit = timed.filter_map(|index| self.threads[index].deadline).min();
+        self.run_timers(limit, |sched| sched.ready.iter().find(|&index| sched.can_run(index)))
     }
 
-    /// A timer ends the wait of `index`: time passes until one ends somebody's, unless others can run or have to wait
-    /// for less long.
+    /// A timer ends the wait of `index`. It does not while others can run: it may stand for a sleep.
     fn is_ended_by_timer(&mut self, index: usize) -> bool {
-        if !matches!(self.threads[index].wait, Wait::Ready { .. })
-            || self.alive.iter().any(|other| self.can_run(other)) && !self.follower.sleeps_are_too_long()
-        {
-            return false;
+        let may_be = matches!(self.threads[index].wait, Wait::Ready { .. })
+            && !self.alive.iter().any(|other| self.can_run(other));
+        if may_be {
+            self.wake_by_timer();
         }
-        let others = self.timed.iter().filter(|&other| self.may_expire(other));
-        let limit = others.filter_map(|other| self.threads[other].deadline).min();
-        self.wake_by_timer(limit);
-        self.can_run(index)
+        may_be && self.can_run(index)
     }
 
     /// Something at `address` changed: whoever waits for it may be able to go on.

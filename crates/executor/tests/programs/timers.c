@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
@@ -126,6 +127,31 @@ static int polls(void) {
     return 0;
 }
 
+static int finished;
+
+static void *work_long(void *nobody) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    for (int i = 0; i < 3000; i++) {
+        pthread_mutex_lock(&lock);
+        pthread_mutex_unlock(&lock);
+    }
+    eventfd_write(finished, 1);
+    return nobody;
+}
+
+/* However long others work, they are not held up for so long that a timer is over. */
+static int guards(void) {
+    timer = timerfd_create(CLOCK_MONOTONIC, 0);
+    finished = eventfd(0, 0);
+    arm(0, 5, 0);
+    pthread_t worker = start(work_long, NULL);
+    struct pollfd entries[] = {{timer, POLLIN, 0}, {finished, POLLIN, 0}};
+    poll(entries, 2, -1);
+    puts(entries[0].revents ? "late" : "in time");
+    pthread_join(worker, NULL);
+    return 0;
+}
+
 static int counts(void) {
     timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
     arm(0, 1, 2);
@@ -178,6 +204,7 @@ int main(int argc, char **argv) {
     SCENARIO(never);
     SCENARIO(alone);
     SCENARIO(polls);
+    SCENARIO(guards);
     SCENARIO(counts);
     SCENARIO(numbers);
     SCENARIO(mistakes);
