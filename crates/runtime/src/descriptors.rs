@@ -14,9 +14,7 @@ pub fn is_the_tools(descriptor: c_int) -> bool {
 
 /// Refuses a descriptor, as one that there is not.
 pub fn bad_descriptor() -> c_int {
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = libc::EBADF };
-    -1
+    system::fail(libc::EBADF)
 }
 
 /// The program's descriptors.
@@ -37,7 +35,7 @@ pub fn are_same(one: c_int, other: c_int) -> bool {
 }
 
 /// `new` is to become another number of `old`, and no longer what it was.
-fn is_taken_over(old: c_int, new: c_int) {
+fn take_over(old: c_int, new: c_int) {
     // SAFETY: a plain system call.
     if active() && old != new && unsafe { libc::fcntl(old, libc::F_GETFD) } >= 0 {
         io::forget(|own| own == new);
@@ -49,7 +47,7 @@ extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     if is_the_tools(new) {
         return bad_descriptor();
     }
-    is_taken_over(old, new);
+    take_over(old, new);
     real!(dup2(old => c_int, new => c_int) -> c_int)
 }
 
@@ -58,7 +56,7 @@ extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     if is_the_tools(new) {
         return bad_descriptor();
     }
-    is_taken_over(old, new);
+    take_over(old, new);
     real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
 }
 

@@ -51,9 +51,7 @@ fn result(answer: c_long) -> c_long {
 }
 
 fn fail(error: c_int) -> c_long {
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = error };
-    -1
+    system::fail(error).into()
 }
 
 fn futex(address: u64, operation: c_int, value: u32, timeout: u64, _: u64, mask: u32, pc: u64) -> c_long {

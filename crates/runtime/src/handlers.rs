@@ -292,11 +292,7 @@ pub fn real_mask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_
 extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc::sigset_t) -> c_int {
     match pthread_sigmask(how, set, old) {
         0 => 0,
-        error => {
-            // SAFETY: errno of the running thread.
-            unsafe { *libc::__errno_location() = error };
-            -1
-        }
+        error => system::fail(error),
     }
 }
 

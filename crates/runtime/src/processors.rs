@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_long};
 
 use crate::real::real;
 use crate::scheduler::{self, Thread};
-use crate::{active, identity, threads};
+use crate::{active, identity, system, threads};
 
 /// Enough for programs that do without threads on fewer.
 const COUNT: u32 = 4;
@@ -61,10 +61,7 @@ fn by_handle(handle: libc::pthread_t) -> Result<&'static mut Thread, c_int> {
 
 /// As system calls say it.
 fn result(done: Result<(), c_int>) -> c_int {
-    let Err(error) = done else { return 0 };
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = error };
-    -1
+    done.map_or_else(system::fail, |()| 0)
 }
 
 #[unsafe(no_mangle)]

@@ -18,6 +18,7 @@ use crate::log::Entry;
 use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, Scheduler, point};
+use crate::system;
 use crate::threads;
 use crate::time;
 use crate::wait::Wait;
@@ -150,9 +151,7 @@ fn wait_for_handler(wanted: u64, pc: u64) -> c_int {
     // A signal that was not blocked before the wait does not end it.
     deliver();
     while !receive(wanted, None, pc).is_some_and(call_handler) {}
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = libc::EINTR };
-    -1
+    system::fail(libc::EINTR)
 }
 
 extern "C" fn suspend(mask: Set, pc: u64) -> c_int {
@@ -170,11 +169,7 @@ extern "C" fn pause_(pc: u64) -> c_int {
 }
 
 fn answer(signal: Option<c_int>, info: *mut libc::siginfo_t) -> c_int {
-    let Some(signal) = signal else {
-        // SAFETY: errno of the running thread.
-        unsafe { *libc::__errno_location() = libc::EAGAIN };
-        return -1;
-    };
+    let Some(signal) = signal else { return system::fail(libc::EAGAIN) };
     if !info.is_null() {
         // SAFETY: the program's place; all zeroes is a description that says little.
         unsafe {

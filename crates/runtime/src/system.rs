@@ -1,6 +1,6 @@
 //! System calls of the runtime's own. libc's `syscall` will not do: here that name is the runtime's.
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long};
 use std::sync::atomic::AtomicU32;
 
 /// The kernel's answer; errors are negative.
@@ -17,6 +17,13 @@ pub fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
         );
     }
     result
+}
+
+/// Fails as libc's functions do.
+pub fn fail(error: c_int) -> c_int {
+    // SAFETY: errno of the running thread.
+    unsafe { *libc::__errno_location() = error };
+    -1
 }
 
 /// Ends the process with all its threads.

@@ -62,7 +62,7 @@ extern "C" fn set(descriptor: c_int, flags: c_int, new: Setting, old: SettingOut
     let libc::itimerspec { it_interval, it_value } = unsafe { new.read() };
     let known_flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
     if flags & !known_flags != 0 || !is_valid(&it_interval) || !is_valid(&it_value) {
-        return refused(libc::EINVAL);
+        return system::fail(libc::EINVAL);
     }
     let pc = users_call(pc);
     point(Operation::new(EventKind::Io, pc, 0));
@@ -90,19 +90,13 @@ extern "C" fn set(descriptor: c_int, flags: c_int, new: Setting, old: SettingOut
 extern "C" fn timerfd_gettime(descriptor: c_int, setting: SettingOut) -> c_int {
     match find(descriptor) {
         None => real!(timerfd_gettime(descriptor => c_int, setting => SettingOut) -> c_int),
-        Some(_) if setting.is_null() => refused(libc::EFAULT),
+        Some(_) if setting.is_null() => system::fail(libc::EFAULT),
         Some(timer) => {
             // SAFETY: the program's place for the setting.
             unsafe { setting.write(timer.setting()) };
             0
         }
     }
-}
-
-fn refused(error: c_int) -> c_int {
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = error };
-    -1
 }
 
 fn is_valid(time: &libc::timespec) -> bool {

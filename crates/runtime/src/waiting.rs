@@ -12,6 +12,7 @@ use crate::log::Entry;
 use crate::modules::{is_left_alone, users_call};
 use crate::real::real;
 use crate::scheduler::{self, Operation, point};
+use crate::system::fail;
 use crate::time::{self, Clock};
 use crate::wait::{ONCE_DONE, ONCE_RUNNING, ONCE_STATE, Wait, barrier_count, once, semaphore};
 
@@ -26,12 +27,6 @@ intercept! {
     sem_clockwait/3 => sem_clock_wait;
     sem_post/1 => sem_post_;
     pthread_barrier_wait/1 => barrier_wait;
-}
-
-fn fail(error: c_int) -> c_int {
-    // SAFETY: errno of the running thread.
-    unsafe { *libc::__errno_location() = error };
-    -1
 }
 
 fn decrement(address: u64, wait: Wait, deadline: Option<u64>, pc: u64) -> c_int {
