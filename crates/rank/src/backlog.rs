@@ -2,48 +2,81 @@
 
 use std::collections::BTreeMap;
 
-/// Items by key, smallest first. When they take too much memory, those with the largest keys are dropped.
+/// Items by key, smallest first, in batches: what a run leads to comes together, and most of it is never reached.
+/// When they take too much memory, the later ones of the batches that are latest are dropped.
 #[derive(Debug)]
 pub struct Backlog<K, T> {
-    items: BTreeMap<K, (u64, T)>,
+    /// By the key of their first item.
+    batches: BTreeMap<K, Batch<K, T>>,
     bytes: u64,
     most: u64,
     dropped: u64,
 }
 
-impl<K: Ord + Clone, T> Backlog<K, T> {
+#[derive(Debug)]
+struct Batch<K, T> {
+    first: T,
+    /// The next one last.
+    rest: Vec<(K, T)>,
+    /// Bytes outside of the items.
+    shared: u64,
+}
+
+impl<K: Ord, T> Backlog<K, T> {
+    const ITEM: u64 = size_of::<(K, T)>() as u64;
+
     /// At most `most` bytes.
     pub fn new(most: u64) -> Backlog<K, T> {
-        Backlog { items: BTreeMap::new(), bytes: 0, most, dropped: 0 }
+        Backlog { batches: BTreeMap::new(), bytes: 0, most, dropped: 0 }
     }
 
-    /// Adds an item, which has `shared` bytes outside of itself.
-    pub fn push(&mut self, key: K, item: T, shared: u64) {
-        let bytes = size_of::<(K, T)>() as u64 + shared;
-        self.bytes += bytes;
-        self.items.insert(key, (bytes, item));
+    pub fn push(&mut self, key: K, item: T) {
+        self.extend(vec![(key, item)], 0);
+    }
+
+    /// Adds items that share so many bytes outside of themselves.
+    pub fn extend(&mut self, mut items: Vec<(K, T)>, shared: u64) {
+        items.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        self.bytes += Self::ITEM * items.len() as u64 + shared;
+        self.insert(items, shared);
+        self.make_room();
+    }
+
+    fn insert(&mut self, mut items: Vec<(K, T)>, shared: u64) {
+        match items.pop() {
+            Some((key, first)) => _ = self.batches.insert(key, Batch { first, rest: items, shared }),
+            None => self.bytes -= shared,
+        }
+    }
+
+    fn make_room(&mut self) {
         while self.bytes > self.most
-            && let Some((_, (bytes, _))) = self.items.pop_last()
+            && let Some((key, Batch { first, mut rest, shared })) = self.batches.pop_last()
         {
-            self.bytes -= bytes;
-            self.dropped += 1;
+            rest.push((key, first));
+            let dropped = rest.len().div_ceil(2);
+            rest.drain(..dropped);
+            self.bytes -= Self::ITEM * dropped as u64;
+            self.dropped += dropped as u64;
+            self.insert(rest, shared);
         }
     }
 
     /// Takes out the first.
     pub fn pop(&mut self) -> Option<(K, T)> {
-        let (key, (bytes, item)) = self.items.pop_first()?;
-        self.bytes -= bytes;
-        Some((key, item))
+        let (key, batch) = self.batches.pop_first()?;
+        self.bytes -= Self::ITEM;
+        self.insert(batch.rest, batch.shared);
+        Some((key, batch.first))
     }
 
     /// The key of the first.
     pub fn first(&self) -> Option<&K> {
-        self.items.first_key_value().map(|(key, _)| key)
+        self.batches.first_key_value().map(|(key, _)| key)
     }
 
     pub fn clear(&mut self) {
-        self.items.clear();
+        self.batches.clear();
         self.bytes = 0;
     }
 
@@ -57,13 +90,41 @@ impl<K: Ord + Clone, T> Backlog<K, T> {
 mod tests {
     use super::*;
 
+    fn popped<T>(mut backlog: Backlog<u32, T>) -> Vec<T> {
+        std::iter::from_fn(|| backlog.pop()).map(|(_, item)| item).collect()
+    }
+
+    #[test]
+    fn batches_are_merged() {
+        let mut backlog = Backlog::new(1000);
+        backlog.extend(vec![(7, 'g'), (1, 'a'), (4, 'd')], 10);
+        backlog.push(3, 'c');
+        backlog.extend(vec![(2, 'b'), (6, 'f'), (5, 'e')], 10);
+        backlog.extend(Vec::new(), 10);
+        assert_eq!(backlog.first(), Some(&1));
+        let bytes = 7 * Backlog::<u32, char>::ITEM + 20;
+        assert_eq!((backlog.bytes, backlog.dropped()), (bytes, 0));
+        while let Some((key, item)) = backlog.pop() {
+            assert_eq!(char::from_u32(u32::from('a') + key - 1), Some(item));
+        }
+        assert_eq!(backlog.bytes, 0);
+    }
+
     #[test]
     fn what_comes_last_is_dropped_first() {
         let mut backlog = Backlog::new(100);
-        backlog.push(2, 'b', 0);
-        backlog.push(1, 'a', 60);
-        backlog.push(3, 'c', 20);
-        assert_eq!((backlog.pop(), backlog.pop(), backlog.pop()), (Some((1, 'a')), Some((2, 'b')), None));
-        assert_eq!(backlog.dropped(), 1);
+        backlog.push(2, 'b');
+        backlog.extend(vec![(1, 'a')], 70);
+        backlog.extend(vec![(3, 'c')], 10);
+        assert_eq!((backlog.dropped(), popped(backlog)), (1, vec!['a', 'b']));
+    }
+
+    #[test]
+    fn of_a_batch_the_end_is_dropped() {
+        let mut backlog = Backlog::new(10 * Backlog::<u32, u32>::ITEM);
+        backlog.extend((0..12).map(|item| (item, item)).collect(), 0);
+        backlog.extend((20..26).map(|item| (item, item)).collect(), 0);
+        assert_eq!(backlog.dropped(), 9);
+        assert_eq!(popped(backlog), [0, 1, 2, 3, 4, 5, 20, 21, 22]);
     }
 }

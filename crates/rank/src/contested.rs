@@ -127,7 +127,7 @@ mod tests {
         let decision = |&(picked, kind, object): &(u32, EventKind, u64)| Decision {
             state: 0,
             picked,
-            alternatives: vec![picked],
+            alternatives: [picked].into(),
             operation: Some(Operation { kind, object, size: 4, place: Place { pc: 0, stack: 0 } }),
         };
         let decisions: Vec<Decision> = steps.iter().map(decision).collect();

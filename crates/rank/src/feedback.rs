@@ -1,5 +1,7 @@
 //! What a strategy is told of a run.
 
+use std::sync::Arc;
+
 use threadbare_executor::{Ended, Run};
 use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Extent, ThreadId, Trace};
@@ -30,7 +32,7 @@ pub struct Decision {
     pub state: u64,
     pub picked: u32,
     /// Who could have been, in order, with who was.
-    pub alternatives: Vec<u32>,
+    pub alternatives: Arc<[u32]>,
     /// What the one who was picked then did, if it came to do anything.
     pub operation: Option<Operation>,
 }
@@ -75,14 +77,19 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
     let prologue = run.bytes().len() as u64 / size_of::<Record>() as u64 - run.events();
     let records = run.records();
     let done: Vec<usize> = run.decisions().map(|decision| (decision.records - prologue) as usize).collect();
+    // They seldom change from one decision to the next.
+    let mut alternatives: Arc<[u32]> = Arc::new([]);
     let decision = |(i, decision): (usize, threadbare_trace::wire::Decision<'_>)| {
+        if !decision.alternatives().eq(alternatives.iter().copied()) {
+            alternatives = decision.alternatives().collect();
+        }
         let until = done.get(i + 1).copied().unwrap_or(records.len());
         let caused = records.get(done[i]..until).unwrap_or_default();
         let own = caused.iter().filter(|record| u32::from(record.thread) == decision.picked);
         Decision {
             state: decision.state,
             picked: decision.picked,
-            alternatives: decision.alternatives().collect(),
+            alternatives: Arc::clone(&alternatives),
             operation: own.into_iter().find_map(operation),
         }
     };

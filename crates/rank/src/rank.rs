@@ -22,23 +22,66 @@ use crate::contested::Contested;
 use crate::feedback::{Decision, Operation, Place};
 use crate::ground::Ground;
 use crate::orders::Orders;
-use crate::tuple::{Demand, Ranking};
+use crate::tuple::{Counts, Demand, Ranking};
 use crate::{Feedback, Next, Schedule, Settings, Strategy, Variables};
 
-/// A state from which schedules are still to be run: `prio` of the paper is the `order`-th for `demand.threads`
-/// threads, with the preempted thread last.
+/// A state from which schedules are still to be run: `prio` of the paper is the `order`-th for `threads` threads, with
+/// the preempted thread last. Long runs lead to a great many of these.
 #[derive(Clone, Debug)]
 struct WorkItem {
-    /// The state is reached as far as these picks go, up to `len`.
-    picks: Arc<[u16]>,
-    len: usize,
-    state: u64,
-    /// The thread to be preempted; none where the program begins.
-    preempted: Option<ThreadId>,
-    order: usize,
+    origin: Arc<Origin>,
+    /// Where the state was met and who is preempted there; none where the program begins.
+    point: Option<Point>,
+    threads: u32,
+    order: u32,
+}
+
+/// A run that led to work items.
+#[derive(Debug, Default)]
+struct Origin {
+    /// Who was picked, as an index into `threads`.
+    picks: Box<[u16]>,
+    threads: Vec<ThreadId>,
     demand: Demand,
     /// How many of its preemptions are before accesses that nobody else could come before.
     idle: u32,
+}
+
+impl WorkItem {
+    /// The state is reached as far as the origin's picks go, up to here.
+    fn len(&self) -> usize {
+        self.point.as_ref().map_or(0, |point| point.at as usize)
+    }
+
+    fn state(&self) -> u64 {
+        self.point.as_ref().map_or(0, |point| point.state)
+    }
+
+    fn preempted(&self) -> Option<ThreadId> {
+        let point = self.point.as_ref()?;
+        self.origin.threads.get(point.thread as usize).cloned()
+    }
+
+    fn idle(&self) -> u32 {
+        self.origin.idle + u32::from(self.point.as_ref().is_some_and(|point| point.idle))
+    }
+
+    fn demand(&self) -> Demand {
+        let demand = self.point.as_ref().map_or_else(
+            || self.origin.demand.clone(),
+            |point| self.origin.demand.and(point.variable, point.repeats),
+        );
+        Demand { threads: self.threads, ..demand }
+    }
+
+    fn counts(&self) -> Counts {
+        let demand = &self.origin.demand;
+        let counts = self
+            .point
+            .as_ref()
+            .map_or_else(|| demand.counts(), |point| demand.counts_and(point.variable, point.repeats));
+        Counts { threads: self.threads, ..counts }
+    }
 }
 
 /// Where an item stands: place of the tuple, variables, preemptions, idle ones, the run it came from, and when it came.
@@ -109,36 +152,42 @@ impl Rank {
         self.met.clear();
         self.beginnings += 1;
         (self.place, self.runs, self.incomplete) = (0, 0, false);
-        let demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
-        let picks = Arc::new([]);
-        let item = WorkItem { picks, len: 0, state: 0, preempted: None, order: 0, demand, idle: 0 };
-        self.push(item, 0);
+        let demand = Demand { repeats: 1, ..Demand::default() };
+        let origin = Arc::new(Origin { demand, ..Origin::default() });
+        self.push(WorkItem { origin, point: None, threads: 2, order: 0 });
     }
 
-    fn push(&mut self, item: WorkItem, shared: u64) {
-        let Some(place) = self.ranking.place(&item.demand) else { return };
-        let taken_apart = matches!(self.ranking.tuple(place).v, Variables::Some(_));
-        let variables = if taken_apart { item.demand.variables.clone() } else { Vec::new() };
+    fn push(&mut self, item: WorkItem) {
+        if let Some(key) = self.key(&item) {
+            self.queue.push(key, item);
+        }
+    }
+
+    /// Where a new item stands; `None` if no tuple has it.
+    fn key(&mut self, item: &WorkItem) -> Option<Key> {
+        let counts = item.counts();
+        let place = self.ranking.place(counts)?;
+        let taken_apart = matches!(self.ranking.tuple(place).v, Variables::Some(1..));
+        let variables = if taken_apart { item.demand().variables } else { Vec::new() };
         self.count += 1;
-        let key = (place, variables, item.demand.preemptions, item.idle, Reverse(self.runs), self.count);
-        self.queue.push(key, item, shared);
+        Some((place, variables, counts.preemptions, item.idle(), Reverse(self.runs), self.count))
     }
 
     /// The first item in the queue, with the first of its orders that leads to anything new.
     fn pop(&mut self) -> Option<(WorkItem, Order)> {
         while let Some((key, item)) = self.queue.pop() {
             self.place = key.0;
-            let orders = match (item.demand.threads, &item.preempted) {
+            let orders = match (item.threads, &item.point) {
                 (2, None) => self.orders.at_the_beginning(),
                 (threads, _) => self.orders.of(threads),
             };
-            let Some(order) = orders.get(item.order) else {
+            let Some(order) = orders.get(item.order as usize) else {
                 self.next_threads(item);
                 continue;
             };
-            let order = Order { last: item.preempted.clone(), ..order.clone() };
-            self.queue.push(key, WorkItem { order: item.order + 1, ..item.clone() }, 0);
-            if self.meet(item.state, &order) {
+            let order = Order { last: item.preempted(), ..order.clone() };
+            self.queue.push(key, WorkItem { order: item.order + 1, ..item.clone() });
+            if self.meet(item.state(), &order) {
                 return Some((item, order));
             }
         }
@@ -147,10 +196,9 @@ impl Rank {
 
     /// All orders for `t` threads were tried in this state: those for one thread more are another tuple's.
     fn next_threads(&mut self, item: WorkItem) {
-        let threads = item.demand.threads + 1;
+        let threads = item.threads + 1;
         if threads <= self.orders.most() {
-            let demand = Demand { threads, ..item.demand.clone() };
-            self.push(WorkItem { order: 0, demand, ..item }, 0);
+            self.push(WorkItem { order: 0, threads, ..item });
         }
     }
 
@@ -165,68 +213,51 @@ impl Rank {
     /// The rest of the paper's `Search`: wherever the run came to an operation at which it could have been preempted
     /// there is more work.
     fn search(&mut self, asked: &Asked, feedback: &Feedback) {
-        let picks: Arc<[u16]> = feedback.picks().map(|thread| thread as u16).collect();
-        let points = points(&feedback.decisions);
-        let contested = Contested::of(&feedback.decisions);
-        let shared = picks.len() as u64 * 2 / points.len().max(1) as u64;
+        let begin = asked.item.len();
         let mut met_from = feedback.decisions.len();
-        for (at, decision) in feedback.decisions.iter().enumerate().skip(asked.item.len + 1) {
+        for (at, decision) in feedback.decisions.iter().enumerate().skip(begin + 1) {
             if !self.meet(decision.state, &asked.order) {
                 met_from = at;
                 break;
             }
         }
-        for point in points.iter().filter(|point| (asked.item.len..met_from).contains(&point.at)) {
-            let Some(preempted) = feedback.threads.get(point.thread as usize) else { continue };
-            let item = WorkItem {
-                picks: Arc::clone(&picks),
-                len: point.at,
-                state: feedback.decisions[point.at].state,
-                preempted: Some(preempted.clone()),
-                order: 0,
-                demand: more(&asked.item.demand, point),
-                idle: asked.item.idle + u32::from(point.is_idle(&contested)),
-            };
-            self.push(item, shared);
+        let origin = Arc::new(Origin {
+            picks: feedback.picks().take(met_from).map(|thread| thread as u16).collect(),
+            threads: feedback.threads.clone(),
+            demand: asked.item.demand(),
+            idle: asked.item.idle(),
+        });
+        let mut items = Vec::new();
+        for point in points(&feedback.decisions) {
+            if (begin..met_from).contains(&(point.at as usize)) {
+                let origin = Arc::clone(&origin);
+                let item = WorkItem { origin, point: Some(point), threads: asked.item.threads, order: 0 };
+                items.extend(self.key(&item).map(|key| (key, item)));
+            }
         }
-    }
-}
-
-/// What a schedule demands that is also preempted at `point`.
-fn more(demand: &Demand, point: &Point) -> Demand {
-    let mut variables = demand.variables.clone();
-    if let Some(variable) = point.variable
-        && let Err(at) = variables.binary_search(&variable)
-    {
-        variables.insert(at, variable);
-    }
-    Demand {
-        preemptions: demand.preemptions + 1,
-        variables,
-        threads: demand.threads,
-        repeats: demand.repeats.max(point.repeats),
+        self.queue.extend(items, size_of_val(&*origin.picks) as u64);
     }
 }
 
 /// A decision at which the running thread could have been preempted: it stands before an operation that matters to
 /// others, and somebody else could go.
+#[derive(Clone, Debug)]
 struct Point {
-    at: usize,
+    at: u32,
+    /// Who has the run up to there.
     thread: u32,
+    state: u64,
     /// The memory that it is about to access; none for synchronisation.
     variable: Option<u64>,
     /// How often a thread has come to this place by now.
     repeats: u32,
-}
-
-impl Point {
-    fn is_idle(&self, contested: &Contested) -> bool {
-        self.variable.is_some_and(|variable| !contested.contains(self.thread, variable))
-    }
+    /// Nobody else could come before that access.
+    idle: bool,
 }
 
 fn points(decisions: &[Decision]) -> Vec<Point> {
     let pending = pending(decisions);
+    let contested = Contested::of(decisions);
     let mut passed: HashMap<Place, u32> = HashMap::new();
     let mut points = Vec::new();
     for (at, decision) in decisions.iter().enumerate() {
@@ -237,8 +268,14 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
             && decision.alternatives.contains(&thread)
         {
             let plain = matches!(operation.kind, EventKind::Read | EventKind::Write);
-            let repeats = passed.get(&operation.place).copied().unwrap_or(0) + 1;
-            points.push(Point { at, thread, variable: plain.then_some(operation.object), repeats });
+            points.push(Point {
+                at: at as u32,
+                thread,
+                state: decision.state,
+                variable: plain.then_some(operation.object),
+                repeats: passed.get(&operation.place).copied().unwrap_or(0) + 1,
+                idle: plain && !contested.contains(thread, operation.object),
+            });
         }
         if let Some(operation) = decision.operation {
             *passed.entry(operation.place).or_default() += 1;
@@ -292,10 +329,10 @@ impl Strategy for Rank {
             return if waits { Next::Wait } else { Next::Exhausted };
         };
         let plan = Plan {
-            turns: Turns::of(item.picks[..item.len].iter().map(|&thread| u32::from(thread))),
+            turns: Turns::of(item.origin.picks[..item.len()].iter().map(|&thread| u32::from(thread))),
             policy: Policy::Ordered(order.clone()),
             // A run that learns cannot begin with a snapshot.
-            learn: item.len == 0 || self.asked_for.is_multiple_of(LEARNING),
+            learn: item.point.is_none() || self.asked_for.is_multiple_of(LEARNING),
             max_events: self.ground.plan.max_events,
             ..self.plan.clone()
         };

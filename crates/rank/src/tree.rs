@@ -86,6 +86,7 @@ impl Tree {
     fn branch_off(&mut self, branch: Option<&Branch>, feedback: &Feedback) {
         let (known, spent) = branch.map_or((0, 0), |branch| (branch.len + 1, branch.cost));
         let picks: Arc<[u32]> = feedback.picks().collect();
+        let mut branches = Vec::new();
         let mut before = known.checked_sub(1).map(|last| picks[last]);
         for (len, decision) in feedback.decisions.iter().enumerate().skip(known) {
             if self.seen.as_mut().is_some_and(|seen| !seen.insert(decision.state)) {
@@ -96,11 +97,12 @@ impl Tree {
                 if cost <= self.bound {
                     self.count += 1;
                     let branch = Branch { picks: Arc::clone(&picks), len, thread, cost };
-                    self.branches.push((cost, Reverse(self.count)), branch, 0);
+                    branches.push(((cost, Reverse(self.count)), branch));
                 }
             }
             before = Some(decision.picked);
         }
+        self.branches.extend(branches, size_of_val(&*picks) as u64);
     }
 }
 

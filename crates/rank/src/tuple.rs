@@ -74,6 +74,42 @@ pub struct Demand {
     pub repeats: u32,
 }
 
+impl Demand {
+    /// What a schedule demands that is also preempted before an access to `variable`, if it is one, which a thread
+    /// comes to for the `repeats`-th time.
+    pub fn and(&self, variable: Option<u64>, repeats: u32) -> Demand {
+        let mut variables = self.variables.clone();
+        if let Some(variable) = variable
+            && let Err(at) = variables.binary_search(&variable)
+        {
+            variables.insert(at, variable);
+        }
+        let preemptions = self.preemptions + 1;
+        Demand { preemptions, variables, threads: self.threads, repeats: self.repeats.max(repeats) }
+    }
+
+    /// The same in numbers.
+    pub fn counts_and(&self, variable: Option<u64>, repeats: u32) -> Counts {
+        let counts = self.counts();
+        let is_new = variable.is_some_and(|variable| self.variables.binary_search(&variable).is_err());
+        Counts {
+            preemptions: counts.preemptions + 1,
+            variables: counts.variables + u32::from(is_new),
+            repeats: counts.repeats.max(repeats),
+            ..counts
+        }
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts {
+            preemptions: self.preemptions,
+            variables: self.variables.len() as u32,
+            threads: self.threads,
+            repeats: self.repeats,
+        }
+    }
+}
+
 impl Tuple {
     fn admits(&self, demand: &Counts) -> bool {
         let enough = match self.v {
@@ -85,12 +121,12 @@ impl Tuple {
 }
 
 /// A demand in numbers.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Counts {
-    preemptions: u32,
-    variables: u32,
-    threads: u32,
-    repeats: u32,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Counts {
+    pub preemptions: u32,
+    pub variables: u32,
+    pub threads: u32,
+    pub repeats: u32,
 }
 
 /// The order of tuples: the user's, or the paper's and what follows from it.
@@ -112,13 +148,10 @@ impl Ranking {
     }
 
     /// The place of the first tuple that has schedules with this demand; `None` when none has.
-    pub fn place(&mut self, demand: &Demand) -> Option<usize> {
-        let counts = Counts {
-            preemptions: demand.preemptions,
-            variables: demand.variables.len() as u32,
-            threads: demand.threads,
-            repeats: demand.repeats,
-        };
+    pub fn place(&mut self, demand: Counts) -> Option<usize> {
+        // The paper's tuples have powers of two only.
+        let repeats = if self.blocks.is_some() { demand.repeats.next_power_of_two() } else { demand.repeats };
+        let counts = Counts { repeats, ..demand };
         if let Some(&place) = self.known.get(&counts) {
             return place;
         }
@@ -178,7 +211,7 @@ mod tests {
         let mut ranking = Ranking::new(None);
         let mut first = |preemptions, variables: &[u64], threads, repeats| {
             let demand = Demand { preemptions, variables: variables.to_vec(), threads, repeats };
-            let place = ranking.place(&demand).expect("the paper's order has no end");
+            let place = ranking.place(demand.counts()).expect("the paper's order has no end");
             ranking.tuple(place).to_string()
         };
         assert_eq!(first(0, &[], 2, 1), "(0,0,2,1)");
@@ -191,11 +224,22 @@ mod tests {
     }
 
     #[test]
+    fn demands_are_counted_as_they_grow() {
+        let mut demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
+        for (variable, repeats) in [(Some(7), 1), (None, 3), (Some(5), 2), (Some(7), 1)] {
+            let counts = demand.counts_and(variable, repeats);
+            demand = demand.and(variable, repeats);
+            assert_eq!(demand.counts(), counts);
+        }
+        assert_eq!(demand, Demand { preemptions: 4, variables: vec![5, 7], threads: 2, repeats: 3 });
+    }
+
+    #[test]
     fn a_users_order_ends() {
         let mut ranking = Ranking::new(Some(vec!["(0,0,3,1)".parse().expect("a tuple")]));
         let demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
-        assert_eq!(ranking.place(&demand), Some(0));
-        assert_eq!(ranking.place(&Demand { preemptions: 1, ..demand }), None);
+        assert_eq!(ranking.place(demand.counts()), Some(0));
+        assert_eq!(ranking.place(demand.counts_and(None, 1)), None);
     }
 
     #[test]

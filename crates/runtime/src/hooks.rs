@@ -174,15 +174,19 @@ fn range(address: u64, pc: u64, len: u64, access: u32) {
 /// A copy of `len` bytes by a function of libc's. It is made at once, so there is one choice before it: with
 /// another between read and write, the read would be recorded before it happens.
 pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
+    let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
+    let learns = watch() == LEARN;
+    if !(reads || writes || learns) {
+        return;
+    }
     if library_code::is_quiet(pc) {
         heap::check(from, len, "read", pc);
         return heap::check(to, len, "write", pc);
     }
-    if watch() == LEARN {
+    if learns {
         learn::access(from, len, false);
         learn::access(to, len, true);
     }
-    let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
     if reads {
         point(Operation::new(EventKind::Read, pc, from).size(len));
         log_read(pc, from, len);

@@ -18,12 +18,45 @@ use crate::{heap, log, scheduler, shadow};
 /// What is known of eight bytes.
 #[derive(Clone, Copy, Default)]
 struct Granule {
-    /// 1 + the thread that accessed each byte first; 0 for none.
-    first: [u16; 8],
+    /// 16 bits for each byte: 1 + the thread that accessed it first; 0 for none.
+    first: u128,
     written: u8,
     /// By more than one thread.
     several: u8,
     reported: u8,
+}
+
+/// Granules that lie side by side: programs go through memory in order.
+type Block = [Granule; 1 << BLOCK_BITS];
+const BLOCK_BITS: u32 = 6;
+
+/// A granule's place in its block.
+fn place(granule: u64) -> usize {
+    granule as usize & ((1 << BLOCK_BITS) - 1)
+}
+
+impl Granule {
+    /// A thread accesses `len` bytes from `start` on. The bytes that are shared from now on, one bit each.
+    fn access(&mut self, thread: u16, start: u32, len: u32, write: bool) -> u8 {
+        const EACH: u128 = 0x0001_0001_0001_0001_0001_0001_0001_0001;
+        let bits = (u8::MAX >> (8 - len)) << start;
+        let bits_of_first = (u128::MAX >> (16 * (8 - len))) << (16 * start);
+        if (self.first ^ EACH * u128::from(thread)) & bits_of_first != 0 {
+            for byte in start..start + len {
+                match (self.first >> (16 * byte)) as u16 {
+                    0 => self.first |= u128::from(thread) << (16 * byte),
+                    first if first != thread => self.several |= 1 << byte,
+                    _ => {}
+                }
+            }
+        }
+        if write {
+            self.written |= bits;
+        }
+        let new = self.several & self.written & !self.reported & bits;
+        self.reported |= new;
+        new
+    }
 }
 
 /// What the running thread has read since its last schedule point, as far as it may be a loop that waits for
@@ -48,10 +81,14 @@ const SPIN_REPEATS: u32 = 20_000;
 
 #[derive(Default)]
 struct Learner {
-    granules: HashMap<u64, Granule, Hasher>,
+    blocks: HashMap<u64, Box<Block>, Hasher>,
     spin: Spin,
     reported: u64,
     words: u64,
+}
+
+fn empty_block() -> Box<Block> {
+    Box::new([Granule::default(); 1 << BLOCK_BITS])
 }
 
 static LEARNER: Carrier<Option<Learner>> = Carrier::new(None);
@@ -71,24 +108,8 @@ pub fn access(address: u64, size: u64, write: bool) {
     while at < end {
         let granule_end = (at | 7) + 1;
         let upto = end.min(granule_end);
-        let granule = learner.granules.entry(at >> 3).or_default();
-        let mut new = 0u8;
-        for byte in at & 7..(at & 7) + (upto - at) {
-            let bit = 1u8 << byte;
-            let first = &mut granule.first[byte as usize];
-            match *first {
-                0 => *first = thread,
-                other if other != thread => granule.several |= bit,
-                _ => {}
-            }
-            if write {
-                granule.written |= bit;
-            }
-            if granule.several & granule.written & !granule.reported & bit != 0 {
-                new |= bit;
-            }
-        }
-        granule.reported |= new;
+        let block = learner.blocks.entry(at >> 3 >> BLOCK_BITS).or_insert_with(empty_block);
+        let new = block[place(at >> 3)].access(thread, (at & 7) as u32, (upto - at) as u32, write);
         if new != 0 {
             report(at & !7, new);
         }
@@ -138,7 +159,9 @@ pub fn moves_on() {
 pub fn forget(address: u64, size: u64) {
     for granule in accessed_granules(address, size) {
         let Some(learner) = LEARNER.get().as_mut() else { return };
-        learner.granules.remove(&granule);
+        if let Some(block) = learner.blocks.get_mut(&(granule >> BLOCK_BITS)) {
+            block[place(granule)] = Granule::default();
+        }
     }
 }
 
@@ -152,14 +175,19 @@ pub fn freed(address: u64, size: u64) {
 /// The granules of this memory that were accessed, found from whichever side has fewer to look at.
 fn accessed_granules(address: u64, size: u64) -> Vec<u64> {
     let Some(learner) = LEARNER.get().as_ref() else { return Vec::new() };
-    let range = address >> 3..(address + size).div_ceil(8);
-    let mut granules: Vec<u64> = if range.end - range.start < learner.granules.len() as u64 {
-        range.filter(|granule| learner.granules.contains_key(granule)).collect()
+    let granules = address >> 3..(address + size).div_ceil(8);
+    let range = granules.start >> BLOCK_BITS..granules.end.div_ceil(1 << BLOCK_BITS);
+    let mut blocks: Vec<(u64, &Block)> = if range.end - range.start < learner.blocks.len() as u64 {
+        range.filter_map(|number| Some((number, &**learner.blocks.get(&number)?))).collect()
     } else {
-        learner.granules.keys().copied().filter(|granule| range.contains(granule)).collect()
+        let blocks = learner.blocks.iter().filter(|(number, _)| range.contains(number));
+        blocks.map(|(&number, block)| (number, &**block)).collect()
     };
-    granules.sort_unstable();
-    granules
+    blocks.sort_unstable_by_key(|&(number, _)| number);
+    let accessed = blocks.into_iter().flat_map(|(number, block)| {
+        (number << BLOCK_BITS..).zip(block).filter(|(_, granule)| granule.first != 0)
+    });
+    accessed.map(|(granule, _)| granule).filter(|granule| granules.contains(granule)).collect()
 }
 
 /// Reports the bytes of a granule that `bits` names, in runs.
