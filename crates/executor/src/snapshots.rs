@@ -41,6 +41,8 @@ pub struct Snapshots {
     /// How many turns the last run took, and how long each.
     turns: u64,
     turn_time: Duration,
+    /// How long it took to take a snapshot, the last time.
+    cost: Option<Duration>,
 }
 
 struct Kept {
@@ -57,8 +59,10 @@ struct Kept {
     used: u64,
 }
 
-/// Taking a snapshot costs about as much as so long a piece of a run: there is no use in closer ones.
-const WORTH: Duration = Duration::from_micros(300);
+/// What taking a snapshot costs, at least.
+const LEAST_COST: Duration = Duration::from_micros(300);
+/// What it costs in all, pages that are then copied and the end of the process, by what it takes at once.
+const COSTS_LATER: u32 = 3;
 
 impl Snapshots {
     /// From now on, keeps snapshots, or no more than there are.
@@ -123,9 +127,13 @@ impl Snapshots {
         self.kept.iter().find(|kept| Some(kept.slot) == slot).map_or(0, |kept| kept.lengths.turns)
     }
 
-    /// Turns that take about as long as a snapshot.
+    /// Turns between two snapshots. Where a run of length R has n of them at cost c, runs that go on from anywhere in
+    /// it repeat R / 2n each; so n · c + R / 2n is what to keep small.
     fn worthwhile_gap(&self) -> u64 {
-        WORTH.as_nanos() as u64 / (self.turn_time.as_nanos() as u64).max(1)
+        let turn = (self.turn_time.as_nanos() as u64).max(1);
+        let cost = self.cost.map_or(LEAST_COST, |cost| LEAST_COST.max(cost * COSTS_LATER));
+        let gap = (2 * cost.as_nanos() as u64).saturating_mul(self.turns.saturating_mul(turn)).isqrt();
+        gap / turn
     }
 
     /// A run of `plan`, from the snapshot `start` or from the beginning, took so long: keeps the snapshots that it
@@ -152,6 +160,8 @@ impl Snapshots {
             .map(|slot| (slot, Lengths::of(&control.snapshots[slot])))
             .collect();
         let Some((_, longest)) = new.last() else { return };
+        let costs = new.iter().map(|(slot, _)| control.snapshots[*slot].cost.load(Ordering::Relaxed));
+        self.cost = costs.max().map(Duration::from_nanos);
         let mut printed = vec![0; longest.output as usize];
         if output.read_exact_at(&mut printed, 0).is_err() {
             new.iter().for_each(|(slot, _)| dismiss(&control.snapshots[*slot]));

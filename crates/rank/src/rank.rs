@@ -187,7 +187,7 @@ impl Rank {
             };
             let order = Order { last: item.preempted(), ..order.clone() };
             self.queue.push(key, WorkItem { order: item.order + 1, ..item.clone() });
-            if self.meet(item.state(), &order) {
+            if self.meet(item.state(), number(&order)) {
                 return Some((item, order));
             }
         }
@@ -202,11 +202,9 @@ impl Rank {
         }
     }
 
-    /// Notes that the search goes on from here; `false` if it has before.
-    fn meet(&mut self, state: u64, order: &Order) -> bool {
-        let mut hasher = DefaultHasher::new();
-        (state, order).hash(&mut hasher);
-        let met = hasher.finish();
+    /// Notes that the search goes on from here with the order of this number; `false` if it has before.
+    fn meet(&mut self, state: u64, order: u64) -> bool {
+        let met = state ^ order;
         if self.met.len() < self.most_met { self.met.insert(met) } else { !self.met.contains(&met) }
     }
 
@@ -214,9 +212,10 @@ impl Rank {
     /// there is more work.
     fn search(&mut self, asked: &Asked, feedback: &Feedback) {
         let begin = asked.item.len();
+        let order = number(&asked.order);
         let mut met_from = feedback.decisions.len();
         for (at, decision) in feedback.decisions.iter().enumerate().skip(begin + 1) {
-            if !self.meet(decision.state, &asked.order) {
+            if !self.meet(decision.state, order) {
                 met_from = at;
                 break;
             }
@@ -237,6 +236,12 @@ impl Rank {
         }
         self.queue.extend(items, size_of_val(&*origin.picks) as u64);
     }
+}
+
+fn number(order: &Order) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    order.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A decision at which the running thread could have been preempted: it stands before an operation that matters to

@@ -1,9 +1,11 @@
 //! Telling a run that goes in circles from one that is only long.
 //!
-//! In the second half of the longest run allowed the schedule is fair. In its last quarter, each thread's state
-//! is noted at every operation: what it is about to do, the registers and stack of its functions, and what its
-//! last operation brought. If in the last eighth no thread is in a state that it was not in during the eighth
-//! before, nothing moves: a loop that counts, on the stack, in a register or in memory, would show new states.
+//! In the second half of the longest run allowed the schedule is fair. Towards its end each thread's state is noted
+//! at every operation: what it is about to do, what its last operation brought, and the registers and stack of its
+//! functions. If in the last eighth no thread is in a state that it was not in during the eighth before, nothing
+//! moves: a loop that counts, on the stack, in a register or in memory, would show new states. Stacks take long to
+//! look at. So what is done, and what that brings, must first have been the same for an eighth: most runs that are
+//! only long move by this alone.
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
@@ -15,7 +17,10 @@ use crate::scheduler::{self, Operation};
 
 #[derive(Default)]
 pub struct Watch {
-    known: HashSet<u64, Hasher>,
+    /// What threads did and what that brought, in the sixth eighth of the run.
+    deeds: HashSet<u64, Hasher>,
+    /// The same with registers and stacks, in the seventh.
+    states: HashSet<u64, Hasher>,
     moving: bool,
 }
 
@@ -26,24 +31,31 @@ impl Watch {
     /// Thread `me` stands before an operation, `done` of `most` having been done.
     #[inline]
     pub fn look(&mut self, me: usize, operation: &Operation, last_value: u64, done: u64, most: u64) {
-        if done >= most / 4 * 3 && !self.moving {
-            self.note(me, operation, last_value, done < most / 8 * 7);
+        if !self.moving && done >= most / 8 * 5 {
+            self.note(me, operation, last_value, done / (most / 8).max(1));
         }
     }
 
-    /// Remembers the state that thread `me` is in, while that is still being learnt; else looks whether it is known.
+    /// Remembers the state that thread `me` is in after so many eighths of the run, or looks whether it is known.
     #[cold]
-    fn note(&mut self, me: usize, operation: &Operation, last_value: u64, learning: bool) {
+    fn note(&mut self, me: usize, operation: &Operation, last_value: u64, eighths: u64) {
         let mut state = Mix::default();
         for word in [me as u64, operation.kind as u64, operation.pc, operation.object, last_value] {
             state.write_u64(word);
         }
+        if eighths == 5 {
+            self.deeds.insert(state.finish());
+            return;
+        }
+        if !self.deeds.contains(&state.finish()) {
+            self.moving = true;
+            return;
+        }
         write_frames(&mut state, scheduler::stack_span(me).base);
-        let state = state.finish();
-        if learning {
-            self.known.insert(state);
+        if eighths == 6 {
+            self.states.insert(state.finish());
         } else {
-            self.moving = !self.known.contains(&state);
+            self.moving = !self.states.contains(&state.finish());
         }
     }
 

@@ -45,10 +45,14 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
     // SAFETY: the slots of the threads that exist.
     let pending: Vec<PendingRecord> =
         (0..sched.threads.len()).map(|index| unsafe { log::pending(index).read() }).collect();
+    let begun = system::monotonic_time();
     match process::fork_beside() {
         0 => system::keeping_errno(|| stay(slot, sched, &pending)),
         ..0 => {}
-        child => describe(slot, child as u32),
+        child => {
+            slot.cost.store(system::monotonic_time() - begun, Ordering::Relaxed);
+            describe(slot, child as u32);
+        }
     }
 }
 

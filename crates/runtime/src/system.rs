@@ -3,6 +3,8 @@
 use std::ffi::{c_int, c_long};
 use std::sync::atomic::AtomicU32;
 
+use crate::time::nanoseconds;
+
 /// The kernel's answer; errors are negative.
 pub fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
     let result: c_long;
@@ -44,6 +46,14 @@ pub fn futex_wait(word: &AtomicU32, value: u32, most: Option<i64>) {
 pub fn futex_wake(word: &AtomicU32) {
     let address = std::ptr::from_ref(word) as u64;
     call(libc::SYS_futex, [address, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]);
+}
+
+/// Real time, in nanoseconds from some moment on.
+pub fn monotonic_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let place = &raw mut time as u64;
+    call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as u64, place, 0, 0, 0, 0]);
+    nanoseconds(&time)
 }
 
 /// Does `work`, after which the program must find errno as it left it.

@@ -110,6 +110,8 @@ pub struct Snapshot {
     pub switches: AtomicU64,
     /// Bytes of output.
     pub output: AtomicU64,
+    /// Nanoseconds that the run has lost by its being taken.
+    pub cost: AtomicU64,
     pub stacks: AtomicU32,
     pub threads: AtomicU32,
     pub races: AtomicU32,

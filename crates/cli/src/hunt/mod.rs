@@ -22,8 +22,8 @@ use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
 use pool::{Missed, Outcome, Pool, Setting};
-use summary::Obstacle;
 pub use summary::Summary;
+use summary::{Length, Obstacle};
 
 /// Of one program, unless the user says otherwise.
 pub const BUDGET: Budget = Budget::runs(2000);
@@ -222,9 +222,9 @@ fn progress(budget: Budget) -> ProgressBar {
 
 impl Hunt<'_> {
     fn rounds(&mut self, start: Instant) -> Result<(), Problem> {
-        while let Some(count) = self.next_round(start) {
-            let first = self.summary.runs;
-            let round = self.schedules(count);
+        while let Some((count, length)) = self.next_round(start) {
+            let (first, begun) = (self.summary.runs, Instant::now());
+            let round = self.schedules(count, length);
             if round.is_empty() {
                 self.summary.exhausted = self.strategy.dropped() == 0;
                 break;
@@ -238,15 +238,15 @@ impl Hunt<'_> {
                 }
             }
             self.summary.dropped = self.strategy.dropped();
-            self.summary.settle(self.terms.budget.time);
+            self.summary.settle(self.terms.budget.time, length, begun);
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }
         Ok(())
     }
 
-    /// How many runs to make next; `None` when the hunt is over.
-    fn next_round(&self, start: Instant) -> Option<u64> {
+    /// How many runs to make next, and how long they may be; `None` when the hunt is over.
+    fn next_round(&self, start: Instant) -> Option<(u64, Length)> {
         let done = self.summary.runs;
         let budget = self.terms.budget;
         let left = budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
@@ -260,15 +260,18 @@ impl Hunt<'_> {
         /// While little is known, the strategy is told of each run before it is asked for the next.
         const ALONE: u64 = 16;
         const TOGETHER: u64 = 16;
-        (!over).then(|| if done < ALONE { 1 } else { TOGETHER.min(left) })
+        let length = self.summary.next_length(budget);
+        // Where there is hardly time for whole runs, no more than can be made at once.
+        let is_rare = length == Length::Whole && self.summary.is_behind(budget);
+        let most = if is_rare { u64::from(self.terms.jobs) } else { TOGETHER };
+        (!over).then(|| (if done < ALONE { 1 } else { most.min(left) }, length))
     }
 
     /// The next runs, `count` or fewer; none when there is nothing left to try.
-    fn schedules(&mut self, count: u64) -> Vec<Schedule> {
-        let most = self.summary.beginning.unwrap_or(u64::MAX);
+    fn schedules(&mut self, count: u64, length: Length) -> Vec<Schedule> {
         let next = || match self.strategy.next() {
             Next::Run(mut schedule) => {
-                schedule.plan.max_events = schedule.plan.max_events.min(most);
+                schedule.plan.max_events = schedule.plan.max_events.min(length.most());
                 Some(schedule)
             }
             Next::Wait | Next::Exhausted => None,

@@ -7,6 +7,7 @@ use serde::Serialize;
 use threadbare_executor::Ended;
 
 use super::pool::Outcome;
+use crate::arguments::Budget;
 use crate::output::{self, say};
 use crate::problem::Problem;
 
@@ -35,9 +36,18 @@ pub struct Summary {
     /// Runs were stopped though they had all the events that the user allows.
     #[serde(skip)]
     pub bound_reached: bool,
-    /// How many events of each run are explored since none comes to its end.
+    /// How many events there were at most in runs of which only the beginning was explored.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beginning: Option<u64>,
+    beginning: Option<u64>,
+    /// How many of them were ended there.
+    #[serde(skip)]
+    beginnings: u64,
+    /// The time that such runs have taken.
+    #[serde(skip)]
+    time_in_beginnings: Duration,
+    /// No run is expected to come to its end.
+    #[serde(skip)]
+    endless: bool,
     /// Where the last run to be stopped at the time limit was, in words.
     #[serde(skip)]
     pub stuck_at: Option<String>,
@@ -65,12 +75,31 @@ struct Stopped {
 
 /// After so many runs without an end, one of them with all that the user allows, none is expected any more.
 const TOO_LONG: u64 = 3;
-/// In this part of its time a hunt should have seen a run to its end.
-const MOST_WITHOUT_END: u32 = 10;
+/// After one in so many parts of its time a hunt should have seen a run to its end, and is asked whether it makes
+/// enough of them.
+const FIRST_PART: u32 = 10;
 /// Events that are enough for threads to meet.
 const BEGINNING: u64 = 10_000;
 /// Runs that get nowhere before no other is made.
 const HOPELESS: u64 = 6;
+
+/// How long a run may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// As long as the user, and the strategy, allow.
+    Whole,
+    Beginning,
+}
+
+impl Length {
+    /// In events.
+    pub fn most(self) -> u64 {
+        match self {
+            Length::Whole => u64::MAX,
+            Length::Beginning => BEGINNING,
+        }
+    }
+}
 
 /// What keeps runs from coming to their end.
 pub enum Obstacle {
@@ -95,6 +124,9 @@ impl Summary {
             astray: 0,
             bound_reached: false,
             beginning: None,
+            beginnings: 0,
+            time_in_beginnings: Duration::ZERO,
+            endless: false,
             stuck_at: None,
             start,
         }
@@ -106,7 +138,10 @@ impl Summary {
         self.threads = self.threads.max(outcome.feedback.threads.len() as u32);
         self.methods.entry(outcome.method).or_default().runs += 1;
         match outcome.ended() {
-            Ended::EventBound => self.stopped.max_events += 1,
+            Ended::EventBound => {
+                self.stopped.max_events += 1;
+                self.beginnings += u64::from(outcome.feedback.bound == BEGINNING);
+            }
             Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
             Ended::MemoryLimit => self.stopped.memory_limit += 1,
             Ended::Diverged { .. } => self.astray += 1,
@@ -130,24 +165,45 @@ impl Summary {
         self.nothing_ended() && self.beginning.is_none()
     }
 
-    /// A program that comes to no end, however many events it is allowed or in so much of the hunt's time that few
-    /// runs could follow, is searched where it begins.
-    pub fn settle(&mut self, time: Option<Duration>) {
+    /// Runs were made that began at `begun`.
+    pub fn settle(&mut self, time: Option<Duration>, length: Length, begun: Instant) {
+        if length == Length::Beginning {
+            self.beginning = Some(BEGINNING);
+            self.time_in_beginnings += begun.elapsed();
+        }
         let had_all = self.runs >= TOO_LONG && (self.bound_reached || self.stopped.time_limit > 0);
         // The first run may have had few events.
-        let had_time =
-            self.runs > 1 && time.is_some_and(|time| self.start.elapsed() >= time / MOST_WITHOUT_END);
-        let are_long = self.events >= self.runs * BEGINNING;
-        if self.is_nothing_known() && are_long && (had_all || had_time) {
-            self.beginning = Some(BEGINNING);
+        let had_time = self.runs > 1 && time.is_some_and(|time| self.start.elapsed() >= time / FIRST_PART);
+        self.endless |= self.nothing_ended() && self.are_long() && (had_all || had_time);
+    }
+
+    fn are_long(&self) -> bool {
+        self.events >= self.runs * BEGINNING
+    }
+
+    /// A program that comes to no end, however many events it is allowed or in so much of the hunt's time that few
+    /// runs could follow, is searched where it begins. Where runs do end, but take so long that there will not be as
+    /// many as there should be, up to half of the time is for beginnings.
+    pub fn next_length(&self, budget: Budget) -> Length {
+        let (is_behind, elapsed) = (self.is_behind(budget), self.start.elapsed());
+        if self.endless || is_behind && self.time_in_beginnings < elapsed / 2 {
+            Length::Beginning
+        } else {
+            Length::Whole
         }
+    }
+
+    /// Runs are long, and there were fewer of them than there should have been by now.
+    pub fn is_behind(&self, budget: Budget) -> bool {
+        let (Some(runs), Some(time)) = (budget.runs, budget.time) else { return false };
+        let part = self.start.elapsed().div_duration_f64(time);
+        self.are_long() && part * f64::from(FIRST_PART) >= 1.0 && (self.runs as f64) < runs as f64 * part
     }
 
     /// Nothing comes of going on.
     pub fn is_hopeless(&self) -> bool {
         let Stopped { time_limit, memory_limit, .. } = self.stopped;
-        let stuck =
-            if self.beginning.is_some() { time_limit + memory_limit } else { self.runs - self.astray };
+        let stuck = if self.endless { time_limit + memory_limit } else { self.runs - self.astray };
         self.nothing_ended() && stuck >= HOPELESS
     }
 
@@ -189,6 +245,11 @@ impl Summary {
         if let Some(beginning) = self.beginning.filter(|_| self.nothing_ended()) {
             say!(
                 "no run came to its end; most were stopped after {beginning} events, and what they do later is not known"
+            )?;
+        } else if let Some(beginning) = self.beginning {
+            say!(
+                "{} runs were stopped after {beginning} events: there was no time for as many whole ones",
+                self.beginnings
             )?;
         } else if self.bound_reached {
             stopped(self.stopped.max_events, "the bound on events", "--max-events")?;
