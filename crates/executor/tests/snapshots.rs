@@ -26,7 +26,7 @@ fn an_exhaustive_search_sees_the_same_with_and_without() {
         ("waiting.c", &["one_of_two", "two_meet", "only_once", "futexes"]),
         ("threads.c", &["joins", "main_leaves", "errnos", "nested", "keys"]),
         ("memory.c", &["printing", "copies", "blocks", "guarded"]),
-        ("outside.c", &["pipes", "forks", "file_position", "early_output"]),
+        ("outside.c", &["pipes", "forks", "file_position", "early_output", "loopback"]),
         ("std_threads.cpp", &["statics", "exceptions"]),
     ] {
         let built = Built::new(source);

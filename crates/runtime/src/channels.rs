@@ -58,6 +58,8 @@ struct Watcher {
 
 static CHANNELS: Carrier<Vec<Channel>> = Carrier::new(Vec::new());
 static WATCHERS: Carrier<Vec<Watcher>> = Carrier::new(Vec::new());
+/// Descriptors that there were before the first thread, with their inodes.
+static BEFORE: Carrier<Vec<(c_int, u64)>> = Carrier::new(Vec::new());
 
 fn call(number: c_long, arguments: [i64; 4]) -> c_long {
     let [a, b, c, d] = arguments.map(|argument| argument as u64);
@@ -92,12 +94,20 @@ pub fn forget(closed: &impl Fn(c_int) -> bool) {
 /// Takes stock of what there is before the first thread.
 pub fn remember() {
     let all = descriptors::all();
+    *BEFORE.get() = all.iter().map(|&descriptor| (descriptor, inode(descriptor))).collect();
     *WATCHERS.get() = all.iter().filter_map(|&descriptor| watcher(descriptor)).collect();
     let mut made = std::mem::take(MADE.get());
     // A child from before the first thread may hold any end; timers have none.
     made.retain(|made| !io::has_forked() || matches!(made.kind, Kind::Timer { .. }));
     let still_there = |made: &Made| made.ends.iter().all(|&(end, was)| inode(end) == was);
     *CHANNELS.get() = made.iter().filter(|made| still_there(made)).map(|made| channel(made, &all)).collect();
+}
+
+/// The run has made something, used or not yet, that a copy of this process would share: a socket, or what watches
+/// others.
+pub fn are_new() -> bool {
+    let is_new = |&descriptor: &c_int| !BEFORE.get().contains(&(descriptor, inode(descriptor)));
+    descriptors::all().iter().filter(|&&descriptor| !io::is_plain(descriptor)).any(is_new)
 }
 
 fn channel(made: &Made, all: &[c_int]) -> Channel {

@@ -38,9 +38,9 @@ pub fn forked() {
     FORKED.store(true, Ordering::Relaxed);
 }
 
-/// There has been input or output that another process could notice, or another thread undo.
+/// There has been input or output that another process could notice, or another thread undo, or there may be.
 pub fn has_been_outside() -> bool {
-    FORKED.load(Ordering::Relaxed) || *USED.get() || !OWN.get().is_empty()
+    FORKED.load(Ordering::Relaxed) || *USED.get() || !OWN.get().is_empty() || channels::are_new()
 }
 
 /// The program has made a child process at some time.
@@ -62,6 +62,11 @@ enum Nature {
     Socket,
     /// An event, timer, signal or epoll descriptor.
     Event,
+}
+
+/// Such as a file, which is never waited for.
+pub fn is_plain(descriptor: c_int) -> bool {
+    nature(descriptor) == Nature::Plain
 }
 
 fn nature(descriptor: c_int) -> Nature {

@@ -33,7 +33,7 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
     let next = control.snapshots_taken.load(Ordering::Relaxed) as usize;
     let Some(wanted) = control.snapshots_wanted.get(next) else { return };
     let turns = wanted.turns.load(Ordering::Relaxed);
-    if turns == 0 || turns != sched.follower.decided() || io::has_been_outside() {
+    if turns == 0 || turns != sched.follower.decided() || system::keeping_errno(io::has_been_outside) {
         return;
     }
     control.snapshots_taken.store(next as u32 + 1, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 /* What the outside world gives a program, and what threads do through it. */
 #include "scenario.h"
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
@@ -271,6 +272,38 @@ static int cancels(void) {
     return 0;
 }
 
+static struct sockaddr_in address;
+
+static void *say_hello(void *nobody) {
+    int connection = socket(AF_INET, SOCK_STREAM, 0);
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    connect(connection, (struct sockaddr *)&address, sizeof address);
+    write(connection, "hello", 5);
+    close(connection);
+    return nobody;
+}
+
+/* A socket that is made in a run is that run's, also before it is used. */
+static int loopback(void) {
+    pthread_join(start(nothing, NULL), NULL);
+    socklen_t length = sizeof address;
+    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    bind(listener, (struct sockaddr *)&address, sizeof address);
+    listen(listener, 1);
+    getsockname(listener, (struct sockaddr *)&address, &length);
+    pthread_t client = start(say_hello, NULL);
+    pthread_mutex_lock(&mutex);
+    pthread_mutex_unlock(&mutex);
+    int connection = accept(listener, NULL, NULL);
+    char text[8] = "";
+    for (ssize_t count, all = 0; (count = read(connection, text + all, sizeof text - 1 - all)) > 0;) all += count;
+    pthread_join(client, NULL);
+    printf("%s", text);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     SCENARIO(chance);
     SCENARIO(process_id);
@@ -282,6 +315,7 @@ int main(int argc, char **argv) {
     SCENARIO(old_event);
     SCENARIO(old_epoll);
     SCENARIO(polls);
+    SCENARIO(loopback);
     SCENARIO(file_locks);
     SCENARIO(lock_and_print);
     SCENARIO(lock_and_put);
