@@ -160,9 +160,9 @@ impl Summary {
         self.runs > 0 && max_events + time_limit + memory_limit + self.astray == self.runs
     }
 
-    /// Every run was stopped, and none was made to see how the program begins.
+    /// Every run was stopped, and not because it is long.
     pub fn is_nothing_known(&self) -> bool {
-        self.nothing_ended() && self.beginning.is_none()
+        self.nothing_ended() && self.beginning.is_none() && !self.endless
     }
 
     /// Runs were made that began at `begun`.
