@@ -37,9 +37,12 @@ pub struct Options {
     /// The seed of the first hunt; the next have the seeds that follow
     #[arg(long, default_value_t = 0, requires = "hunt")]
     seed: u64,
-    /// What each test of a hunt may take
-    #[arg(long, default_value = "200runs,20s", requires = "hunt")]
-    budget: String,
+    /// Runs of each test in a hunt
+    #[arg(long, default_value_t = 200, requires = "hunt")]
+    runs: u64,
+    /// What they may take; a test that makes fewer runs in this time is named
+    #[arg(long, default_value_t = 30, requires = "hunt")]
+    seconds: u64,
     /// Measure two little programs side by side with loom and shuttle instead
     #[arg(long, conflicts_with_all = ["hunt", "packages"])]
     peers: bool,
@@ -56,8 +59,10 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     if options.hunt {
         hunts::print_header();
-        let seeds = || options.seed..options.seed + options.hunts;
-        return each(options, &directory, &tool, |suite| hunts::run(suite, seeds(), &options.budget));
+        let &Options { seed, hunts, runs, seconds, .. } = options;
+        return each(options, &directory, &tool, |suite| {
+            hunts::run(suite, seed..seed + hunts, runs, seconds)
+        });
     }
     comparison::print_header();
     each(options, &directory, &tool, comparison::run)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Items by key, smallest first, in batches: what a run leads to comes together, and most of it is never reached.
-/// When they take too much memory, the later ones of the batches that are latest are dropped.
+/// When they take too much memory, the later half of every batch is dropped, and then the last batches.
 #[derive(Debug)]
 pub struct Backlog<K, T> {
     /// By the key of their first item.
@@ -37,6 +37,7 @@ impl<K: Ord, T> Backlog<K, T> {
     /// Adds items that share so many bytes outside of themselves.
     pub fn extend(&mut self, mut items: Vec<(K, T)>, shared: u64) {
         items.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        items.shrink_to_fit();
         self.bytes += Self::ITEM * items.len() as u64 + shared;
         self.insert(items, shared);
         self.make_room();
@@ -44,21 +45,32 @@ impl<K: Ord, T> Backlog<K, T> {
 
     fn insert(&mut self, mut items: Vec<(K, T)>, shared: u64) {
         match items.pop() {
-            Some((key, first)) => _ = self.batches.insert(key, Batch { first, rest: items, shared }),
+            Some((key, first)) => {
+                // One item needs no room for others.
+                let rest = if items.is_empty() { Vec::new() } else { items };
+                self.batches.insert(key, Batch { first, rest, shared });
+            }
             None => self.bytes -= shared,
         }
     }
 
     fn make_room(&mut self) {
+        let mut are_single = false;
+        while self.bytes > self.most && !are_single {
+            are_single = true;
+            for Batch { rest, .. } in self.batches.values_mut().filter(|batch| !batch.rest.is_empty()) {
+                let dropped = rest.drain(..rest.len().div_ceil(2)).len() as u64;
+                rest.shrink_to_fit();
+                self.bytes -= Self::ITEM * dropped;
+                self.dropped += dropped;
+                are_single = false;
+            }
+        }
         while self.bytes > self.most
-            && let Some((key, Batch { first, mut rest, shared })) = self.batches.pop_last()
+            && let Some((_, batch)) = self.batches.pop_last()
         {
-            rest.push((key, first));
-            let dropped = rest.len().div_ceil(2);
-            rest.drain(..dropped);
-            self.bytes -= Self::ITEM * dropped as u64;
-            self.dropped += dropped as u64;
-            self.insert(rest, shared);
+            self.bytes -= Self::ITEM + batch.shared;
+            self.dropped += 1;
         }
     }
 
@@ -124,7 +136,7 @@ mod tests {
         let mut backlog = Backlog::new(10 * Backlog::<u32, u32>::ITEM);
         backlog.extend((0..12).map(|item| (item, item)).collect(), 0);
         backlog.extend((20..26).map(|item| (item, item)).collect(), 0);
-        assert_eq!(backlog.dropped(), 9);
-        assert_eq!(popped(backlog), [0, 1, 2, 3, 4, 5, 20, 21, 22]);
+        assert_eq!(backlog.dropped(), 12);
+        assert_eq!(popped(backlog), [0, 1, 2, 20, 21, 22]);
     }
 }

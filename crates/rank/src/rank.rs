@@ -91,6 +91,8 @@ type Key = (usize, Vec<u64>, u32, u32, Reverse<u64>, u64);
 struct Asked {
     item: WorkItem,
     order: Order,
+    /// The most events that it was to have.
+    most: u64,
     beginning: u64,
 }
 
@@ -208,14 +210,24 @@ impl Rank {
         if self.met.len() < self.most_met { self.met.insert(met) } else { !self.met.contains(&met) }
     }
 
+    fn was_met(&self, state: u64, order: u64) -> bool {
+        self.met.contains(&(state ^ order))
+    }
+
     /// The rest of the paper's `Search`: wherever the run came to an operation at which it could have been preempted
     /// there is more work.
     fn search(&mut self, asked: &Asked, feedback: &Feedback) {
         let begin = asked.item.len();
         let order = number(&asked.order);
-        let mut met_from = feedback.decisions.len();
-        for (at, decision) in feedback.decisions.iter().enumerate().skip(begin + 1) {
-            if !self.meet(decision.state, order) {
+        // A run that was cut short is gone on with only as far as it went by its order, and others may still go on where
+        // it was.
+        let is_cut = feedback.bound < asked.most;
+        let fair_from = if is_cut { (feedback.bound / 2) as usize } else { usize::MAX };
+        let mut met_from = feedback.decisions.len().min(fair_from);
+        for at in begin + 1..met_from {
+            let state = feedback.decisions[at].state;
+            let was_met = if is_cut { self.was_met(state, order) } else { !self.meet(state, order) };
+            if was_met {
                 met_from = at;
                 break;
             }
@@ -228,7 +240,8 @@ impl Rank {
         });
         let mut items = Vec::new();
         for point in points(&feedback.decisions) {
-            if (begin..met_from).contains(&(point.at as usize)) {
+            let is_known = (point.thread as usize) < feedback.threads.len();
+            if is_known && (begin..met_from).contains(&(point.at as usize)) {
                 let origin = Arc::clone(&origin);
                 let item = WorkItem { origin, point: Some(point), threads: asked.item.threads, order: 0 };
                 items.extend(self.key(&item).map(|key| (key, item)));
@@ -342,7 +355,7 @@ impl Strategy for Rank {
             ..self.plan.clone()
         };
         self.asked_for += 1;
-        self.asked.push_back(Asked { item, order, beginning: self.beginnings });
+        self.asked.push_back(Asked { item, order, most: plan.max_events, beginning: self.beginnings });
         let tuple = Some(self.ranking.tuple(self.place));
         Next::Run(Schedule { tuple, ..Schedule::new(self.name(), plan) })
     }

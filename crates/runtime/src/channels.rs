@@ -7,7 +7,8 @@
 use std::ffi::{c_int, c_long};
 
 use crate::carrier::Carrier;
-use crate::{active, descriptors, io, scheduler, system};
+use crate::io::{self, Nature};
+use crate::{active, descriptors, scheduler, system};
 
 /// What it was made as.
 #[derive(Clone, Copy)]
@@ -103,11 +104,16 @@ pub fn remember() {
     *CHANNELS.get() = made.iter().filter(|made| still_there(made)).map(|made| channel(made, &all)).collect();
 }
 
-/// The run has made something, used or not yet, that a copy of this process would share: a socket, or what watches
-/// others.
+/// There is something of the run's own, used or not yet, that a copy of this process would share: a socket, or what
+/// watches others.
 pub fn are_new() -> bool {
-    let is_new = |&descriptor: &c_int| !BEFORE.get().contains(&(descriptor, inode(descriptor)));
-    descriptors::all().iter().filter(|&&descriptor| !io::is_plain(descriptor)).any(is_new)
+    let is_new = |descriptor: c_int| match io::nature(descriptor) {
+        Nature::Plain => false,
+        Nature::Pipe | Nature::Socket => !BEFORE.get().contains(&(descriptor, inode(descriptor))),
+        // All of these have the same inode.
+        Nature::Event => true,
+    };
+    descriptors::all().into_iter().any(is_new)
 }
 
 fn channel(made: &Made, all: &[c_int]) -> Channel {

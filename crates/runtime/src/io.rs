@@ -55,7 +55,7 @@ pub fn is_ready(entries: u64, count: u64) -> bool {
 
 /// What kind of thing a descriptor is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Nature {
+pub enum Nature {
     /// A file, a terminal: never waited for.
     Plain,
     Pipe,
@@ -64,12 +64,7 @@ enum Nature {
     Event,
 }
 
-/// Such as a file, which is never waited for.
-pub fn is_plain(descriptor: c_int) -> bool {
-    nature(descriptor) == Nature::Plain
-}
-
-fn nature(descriptor: c_int) -> Nature {
+pub fn nature(descriptor: c_int) -> Nature {
     // SAFETY: a plain system call into a place of our own.
     let mode = unsafe {
         let mut status: libc::stat = std::mem::zeroed();

@@ -28,7 +28,7 @@ struct Granule {
 
 /// Granules that lie side by side: programs go through memory in order.
 type Block = [Granule; 1 << BLOCK_BITS];
-const BLOCK_BITS: u32 = 6;
+const BLOCK_BITS: u32 = 4;
 
 /// A granule's place in its block.
 fn place(granule: u64) -> usize {
@@ -41,7 +41,7 @@ impl Granule {
         const EACH: u128 = 0x0001_0001_0001_0001_0001_0001_0001_0001;
         let bits = (u8::MAX >> (8 - len)) << start;
         let bits_of_first = (u128::MAX >> (16 * (8 - len))) << (16 * start);
-        if (self.first ^ EACH * u128::from(thread)) & bits_of_first != 0 {
+        if (self.first ^ (EACH * u128::from(thread))) & bits_of_first != 0 {
             for byte in start..start + len {
                 match (self.first >> (16 * byte)) as u16 {
                     0 => self.first |= u128::from(thread) << (16 * byte),

@@ -15,7 +15,7 @@ use crate::{calls, log, modules};
 /// asked yet.
 static QUIET: Carrier<Vec<Option<bool>>> = Carrier::new(Vec::new());
 
-/// What was last asked for: by place in the table, an address and its class. Nothing is called from address 0.
+/// What was last asked for, by a hash of the address: the address and its class. Nothing is called from address 0.
 static LATEST: Carrier<[(u64, Option<CodeClass>); 1 << LATEST_BITS]> =
     Carrier::new([(0, None); 1 << LATEST_BITS]);
 const LATEST_BITS: u32 = 9;

@@ -49,7 +49,7 @@ struct TestLine {
 
 pub fn print_header() {
     println!(
-        "{:<18} {:<9} {:>4} {:>5} {:>8} {:>6} {:>7} {:>7} {:>9} {:>8}",
+        "{:<18} {:<9} {:>4} {:>5} {:>8} {:>6} {:>7} {:>7} {:>5} {:>9} {:>8}",
         "package",
         "version",
         "seed",
@@ -58,22 +58,28 @@ pub fn print_header() {
         "passed",
         "in part",
         "runs",
+        "short",
         "could not",
         "findings"
     );
 }
 
-/// Hunts with each seed and prints a line, and one more for each finding and each test that could not be run.
-/// `true` when there is none of these.
-pub fn run(suite: &Suite, seeds: Range<u64>, budget: &str) -> Result<bool> {
+/// Hunts with each seed and prints a line, and one more for each finding, each reason why tests could not be run, and
+/// the tests with fewer than `runs`. `true` when there is none of the first two.
+pub fn run(suite: &Suite, seeds: Range<u64>, runs: u64, seconds: u64) -> Result<bool> {
     let mut good = true;
     for seed in seeds {
-        let lines = hunt(suite, seed, budget)?;
+        let lines = hunt(suite, seed, &format!("{runs}runs,{seconds}s"))?;
         let tests: Vec<&TestLine> = lines.iter().filter_map(Line::test).collect();
         let findings: Vec<&Finding> = lines.iter().filter_map(Line::finding).collect();
-        print_figures(suite, seed, &tests, &findings);
+        let is_short = |test: &&TestLine| test.result.starts_with("passed") && test.runs < runs;
+        let short: Vec<&TestLine> = tests.iter().copied().filter(is_short).collect();
+        print_figures(suite, seed, &tests, short.len(), findings.len());
         findings.iter().for_each(|finding| print_finding(finding));
         print_problems(&tests);
+        for test in short {
+            println!("  only {} runs of {} {}", test.runs, test.program, test.test);
+        }
         good &= findings.is_empty() && tests.iter().all(|test| test.problem.is_none());
     }
     Ok(good)
@@ -105,10 +111,10 @@ impl Line {
     }
 }
 
-fn print_figures(suite: &Suite, seed: u64, tests: &[&TestLine], findings: &[&Finding]) {
+fn print_figures(suite: &Suite, seed: u64, tests: &[&TestLine], short: usize, findings: usize) {
     let count = |result: &str| tests.iter().filter(|test| test.result == result).count();
     println!(
-        "{:<18} {:<9} {seed:>4} {:>5} {:>8} {:>6} {:>7} {:>7} {:>9} {:>8}",
+        "{:<18} {:<9} {seed:>4} {:>5} {:>8} {:>6} {:>7} {:>7} {short:>5} {:>9} {findings:>8}",
         suite.name,
         suite.version,
         tests.len(),
@@ -117,7 +123,6 @@ fn print_figures(suite: &Suite, seed: u64, tests: &[&TestLine], findings: &[&Fin
         count("passed-in-part"),
         tests.iter().map(|test| test.runs).sum::<u64>(),
         count("could-not-run"),
-        findings.len(),
     );
 }
 

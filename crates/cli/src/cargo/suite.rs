@@ -73,6 +73,8 @@ struct Report {
     test: String,
     result: Verdict,
     runs: u64,
+    /// Of how many of these only the beginning was run.
+    beginnings: u64,
     seconds: f64,
     /// Why it could not be run.
     problem: Option<String>,
@@ -102,6 +104,7 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
         test: case.name.clone().unwrap_or_else(|| "main".to_owned()),
         result: Verdict::Passed,
         runs: 0,
+        beginnings: 0,
         seconds: 0.0,
         problem: None,
         findings: Vec::new(),
@@ -118,7 +121,8 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
         Err(error) => Err(error.into()),
     };
     report.findings = findings.into_inner();
-    report.runs = result.as_ref().map_or(0, |summary| summary.runs);
+    (report.runs, report.beginnings) =
+        result.as_ref().map_or((0, 0), |summary| (summary.runs, summary.beginnings));
     let result = result.and_then(|summary| verdict(&summary, &terms));
     report.result = result.unwrap_or_else(|problem| {
         report.problem = Some(problem.to_string());
@@ -343,6 +347,9 @@ fn line(report: &Report) -> String {
         (Verdict::CouldNotRun, _) => format!("({})", report.problem.as_deref().unwrap_or_default()),
         (Verdict::PassedInPart, runs) => format!("({runs} runs, none to its end: it is too long)"),
         (_, 1) => "(1 run)".to_owned(),
+        (_, runs) if report.beginnings > 0 => {
+            format!("({runs} runs, {} of them in part)", report.beginnings)
+        }
         (_, runs) => format!("({runs} runs)"),
     };
     let program = Style::new().magenta().apply_to(&report.program);

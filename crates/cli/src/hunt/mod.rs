@@ -1,5 +1,6 @@
 //! `threadbare hunt`: many schedules, and what they show.
 
+mod length;
 mod pool;
 mod summary;
 
@@ -21,9 +22,10 @@ use crate::output::{self, say};
 use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
+use length::Length;
 use pool::{Missed, Outcome, Pool, Setting};
+use summary::Obstacle;
 pub use summary::Summary;
-use summary::{Length, Obstacle};
 
 /// Of one program, unless the user says otherwise.
 pub const BUDGET: Budget = Budget::runs(2000);
@@ -226,12 +228,12 @@ impl Hunt<'_> {
             let (first, begun) = (self.summary.runs, Instant::now());
             let round = self.schedules(count, length);
             if round.is_empty() {
-                self.summary.exhausted = self.strategy.dropped() == 0;
+                self.summary.exhausted = self.strategy.dropped() == 0 && self.summary.beginnings == 0;
                 break;
             }
             for outcome in self.pool.run(first, round) {
                 match outcome {
-                    Ok(outcome) => self.take(outcome)?,
+                    Ok(outcome) => self.take(outcome, length)?,
                     Err(Missed::Late | Missed::Run(RunError::Cancelled)) => {}
                     Err(Missed::Run(error)) => return Err(error.into()),
                     Err(Missed::Start(error)) => return Err(error.into()),
@@ -263,7 +265,7 @@ impl Hunt<'_> {
         let length = self.summary.next_length(budget);
         // Where there is hardly time for whole runs, no more than can be made at once.
         let is_rare = length == Length::Whole && self.summary.is_behind(budget);
-        let most = if is_rare { u64::from(self.terms.jobs) } else { TOGETHER };
+        let most = if is_rare { TOGETHER.min(self.terms.jobs.into()) } else { TOGETHER };
         (!over).then(|| (if done < ALONE { 1 } else { most.min(left) }, length))
     }
 
@@ -271,7 +273,7 @@ impl Hunt<'_> {
     fn schedules(&mut self, count: u64, length: Length) -> Vec<Schedule> {
         let next = || match self.strategy.next() {
             Next::Run(mut schedule) => {
-                schedule.plan.max_events = schedule.plan.max_events.min(length.most());
+                length.limit(&mut schedule.plan);
                 Some(schedule)
             }
             Next::Wait | Next::Exhausted => None,
@@ -279,8 +281,8 @@ impl Hunt<'_> {
         std::iter::from_fn(next).take(count as usize).collect()
     }
 
-    fn take(&mut self, outcome: Outcome) -> Result<(), Problem> {
-        self.summary.count(&outcome);
+    fn take(&mut self, outcome: Outcome, length: Length) -> Result<(), Problem> {
+        self.summary.count(&outcome, length);
         self.strategy.take(&outcome.feedback);
         let most = self.terms.max_events;
         self.summary.bound_reached |= *outcome.ended() == Ended::EventBound && outcome.feedback.bound >= most;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use threadbare_executor::Ended;
 
+use super::length::{BEGINNING, Length};
 use super::pool::Outcome;
 use crate::arguments::Budget;
 use crate::output::{self, say};
@@ -36,12 +37,9 @@ pub struct Summary {
     /// Runs were stopped though they had all the events that the user allows.
     #[serde(skip)]
     pub bound_reached: bool,
-    /// How many events there were at most in runs of which only the beginning was explored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    beginning: Option<u64>,
-    /// How many of them were ended there.
-    #[serde(skip)]
-    beginnings: u64,
+    /// Runs of which only the beginning was run.
+    #[serde(skip_serializing_if = "is_none")]
+    pub beginnings: u64,
     /// The time that such runs have taken.
     #[serde(skip)]
     time_in_beginnings: Duration,
@@ -78,28 +76,8 @@ const TOO_LONG: u64 = 3;
 /// After one in so many parts of its time a hunt should have seen a run to its end, and is asked whether it makes
 /// enough of them.
 const FIRST_PART: u32 = 10;
-/// Events that are enough for threads to meet.
-const BEGINNING: u64 = 10_000;
 /// Runs that get nowhere before no other is made.
 const HOPELESS: u64 = 6;
-
-/// How long a run may be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Length {
-    /// As long as the user, and the strategy, allow.
-    Whole,
-    Beginning,
-}
-
-impl Length {
-    /// In events.
-    pub fn most(self) -> u64 {
-        match self {
-            Length::Whole => u64::MAX,
-            Length::Beginning => BEGINNING,
-        }
-    }
-}
 
 /// What keeps runs from coming to their end.
 pub enum Obstacle {
@@ -123,7 +101,6 @@ impl Summary {
             stopped: Stopped::default(),
             astray: 0,
             bound_reached: false,
-            beginning: None,
             beginnings: 0,
             time_in_beginnings: Duration::ZERO,
             endless: false,
@@ -132,7 +109,7 @@ impl Summary {
         }
     }
 
-    pub fn count(&mut self, outcome: &Outcome) {
+    pub fn count(&mut self, outcome: &Outcome, length: Length) {
         self.runs += 1;
         self.events += outcome.feedback.events;
         self.threads = self.threads.max(outcome.feedback.threads.len() as u32);
@@ -140,7 +117,7 @@ impl Summary {
         match outcome.ended() {
             Ended::EventBound => {
                 self.stopped.max_events += 1;
-                self.beginnings += u64::from(outcome.feedback.bound == BEGINNING);
+                self.beginnings += u64::from(length == Length::Beginning);
             }
             Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
             Ended::MemoryLimit => self.stopped.memory_limit += 1,
@@ -162,13 +139,12 @@ impl Summary {
 
     /// Every run was stopped, and not because it is long.
     pub fn is_nothing_known(&self) -> bool {
-        self.nothing_ended() && self.beginning.is_none() && !self.endless
+        self.nothing_ended() && self.beginnings == 0 && !self.endless
     }
 
     /// Runs were made that began at `begun`.
     pub fn settle(&mut self, time: Option<Duration>, length: Length, begun: Instant) {
         if length == Length::Beginning {
-            self.beginning = Some(BEGINNING);
             self.time_in_beginnings += begun.elapsed();
         }
         let had_all = self.runs >= TOO_LONG && (self.bound_reached || self.stopped.time_limit > 0);
@@ -242,17 +218,20 @@ impl Summary {
             1 => say!("1 run was stopped at {limit}; raise it with {flag}"),
             _ => say!("{count} runs were stopped at {limit}; raise it with {flag}"),
         };
-        if let Some(beginning) = self.beginning.filter(|_| self.nothing_ended()) {
+        if self.nothing_ended() && self.endless {
             say!(
-                "no run came to its end; most were stopped after {beginning} events, and what they do later is not known"
+                "no run came to its end; most were stopped after {BEGINNING} events, and what they do later is not known"
             )?;
-        } else if let Some(beginning) = self.beginning {
-            say!(
-                "{} runs were stopped after {beginning} events: there was no time for as many whole ones",
-                self.beginnings
-            )?;
-        } else if self.bound_reached {
-            stopped(self.stopped.max_events, "the bound on events", "--max-events")?;
+        } else {
+            match self.beginnings {
+                0 => {}
+                1 => say!("of 1 run only the beginning was run, about {BEGINNING} events")?,
+                count => say!("of {count} runs only the beginning was run, about {BEGINNING} events")?,
+            }
+            if self.bound_reached {
+                let whole = self.stopped.max_events - self.beginnings;
+                stopped(whole, "the bound on events", "--max-events")?;
+            }
         }
         stopped(self.stopped.time_limit, "the time limit", "--time-limit")?;
         if let Some(place) = &self.stuck_at {

@@ -1,0 +1,64 @@
+//! How long runs are.
+
+use threadbare_trace::{Plan, Policy};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// As long as the user, and the strategy, allow.
+    Whole,
+    /// So long that threads meet.
+    Beginning,
+}
+
+/// Events that are enough for threads to meet.
+pub const BEGINNING: u64 = 10_000;
+
+impl Length {
+    /// Lets a run of `plan` be no longer than this.
+    ///
+    /// Scheduling is fair in the second half of what is allowed. So what the plan forces must come to its end in the
+    /// first, with room for what it is to lead to, and changes of priority must be there too.
+    pub fn limit(self, plan: &mut Plan) {
+        let forced: u64 = plan.turns.iter().map(|turns| u64::from(turns.count)).sum();
+        let most = BEGINNING.max(forced.saturating_mul(3));
+        if self == Length::Whole || most >= plan.max_events {
+            return;
+        }
+        plan.max_events = most;
+        if let Policy::Priorities { changes, .. } = &mut plan.policy {
+            changes.iter_mut().for_each(|at| *at %= most / 2);
+            changes.sort_unstable();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use threadbare_trace::Turns;
+
+    fn limited(length: Length, turns: u32, max_events: u64) -> u64 {
+        let turns = vec![Turns { thread: 0, count: turns }];
+        let mut plan = Plan { turns, max_events, ..Plan::default() };
+        length.limit(&mut plan);
+        plan.max_events
+    }
+
+    #[test]
+    fn a_beginning_has_room_for_what_its_plan_forces() {
+        assert_eq!(limited(Length::Whole, 0, 1_000_000), 1_000_000);
+        assert_eq!(limited(Length::Beginning, 0, 1_000_000), 10_000);
+        assert_eq!(limited(Length::Beginning, 8_000, 1_000_000), 24_000);
+        assert_eq!(limited(Length::Beginning, 500_000, 1_000_000), 1_000_000);
+        assert_eq!(limited(Length::Beginning, 0, 4_000), 4_000);
+    }
+
+    #[test]
+    fn priorities_change_before_the_schedule_is_fair() {
+        let policy = Policy::Priorities { seed: 0, changes: vec![20, 30_010, 999_999] };
+        let mut plan = Plan { policy, max_events: 1_000_000, ..Plan::default() };
+        Length::Beginning.limit(&mut plan);
+        let Policy::Priorities { changes, .. } = plan.policy else { panic!("another policy") };
+        assert_eq!(changes, [10, 20, 4_999]);
+    }
+}
