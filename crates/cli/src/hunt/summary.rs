@@ -159,10 +159,10 @@ impl Summary {
 
     /// A program that comes to no end, however many events it is allowed or in so much of the hunt's time that few
     /// runs could follow, is searched where it begins. Where runs do end, but take so long that there will not be as
-    /// many as there should be, up to half of the time is for beginnings.
+    /// many as there should be, up to two thirds of the time are for beginnings.
     pub fn next_length(&self, budget: Budget) -> Length {
         let (is_behind, elapsed) = (self.is_behind(budget), self.start.elapsed());
-        if self.endless || is_behind && self.time_in_beginnings < elapsed / 2 {
+        if self.endless || is_behind && self.time_in_beginnings < elapsed * 2 / 3 {
             Length::Beginning
         } else {
             Length::Whole
@@ -172,7 +172,8 @@ impl Summary {
     /// Runs are long, and there were fewer of them than there should have been by now.
     pub fn is_behind(&self, budget: Budget) -> bool {
         let (Some(runs), Some(time)) = (budget.runs, budget.time) else { return false };
-        let part = self.start.elapsed().div_duration_f64(time);
+        // The last of them should not be late.
+        let part = self.start.elapsed().div_duration_f64(time.mul_f64(0.9));
         self.are_long() && part * f64::from(FIRST_PART) >= 1.0 && (self.runs as f64) < runs as f64 * part
     }
 
