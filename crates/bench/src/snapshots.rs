@@ -77,7 +77,7 @@ fn measure(program: &Path, rounds: &str) -> Result<bool> {
 
 /// The first `percent` of the turns.
 fn beginning(turns: &[Turns], percent: u64) -> Vec<Turns> {
-    let all: u64 = turns.iter().map(|turns| u64::from(turns.count)).sum();
+    let all = Turns::total(turns);
     let mut left = all * percent / 100;
     let mut shared = Vec::new();
     for turns in turns {

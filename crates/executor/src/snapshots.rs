@@ -111,7 +111,7 @@ impl Snapshots {
         let closest = keep.gap.unwrap_or_else(|| self.worthwhile_gap()).max(1);
         let gap = closest.max(self.turns / snapshot::MOST_WANTED as u64);
         let spread = (1..).map(|i| i * gap).take_while(|&at| at + gap <= self.turns);
-        let branch = plan.turns.iter().map(|turns| u64::from(turns.count)).sum::<u64>();
+        let branch = Turns::total(&plan.turns);
         let mut positions: Vec<u64> = spread
             .chain([branch])
             .filter(|&at| at >= first + closest && at + closest <= self.turns)

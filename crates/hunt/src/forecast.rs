@@ -18,6 +18,8 @@ pub struct Forecast {
     random: Random,
     /// Schedules to be run.
     predicted: VecDeque<Predicted>,
+    /// Those that force more turns than this are for when there are no others.
+    most_turns: u64,
     /// Anomalies that were predicted before.
     known: HashSet<String>,
     /// Runs not answered yet.
@@ -55,6 +57,7 @@ impl Forecast {
             ground: Ground::new(settings.plan),
             patterns: pattern::built_in(),
             predicted: VecDeque::new(),
+            most_turns: u64::MAX,
             known: HashSet::new(),
             asked: VecDeque::new(),
             recordings: 0,
@@ -105,7 +108,9 @@ impl Strategy for Forecast {
     }
 
     fn next(&mut self) -> Next {
-        if let Some(predicted) = self.predicted.pop_front() {
+        let is_wanted = |predicted: &Predicted| Turns::total(&predicted.turns) <= self.most_turns;
+        let wanted = self.predicted.iter().position(is_wanted).unwrap_or(0);
+        if let Some(predicted) = self.predicted.remove(wanted) {
             return Next::Run(self.show(predicted));
         }
         if self.asked.iter().any(|asked| matches!(asked, Asked::Recording(_))) {
@@ -124,6 +129,10 @@ impl Strategy for Forecast {
             self.fruitless = if fruitful { 0 } else { self.fruitless + 1 };
         }
         self.overhear(feedback);
+    }
+
+    fn prefer(&mut self, most_turns: u64) {
+        self.most_turns = most_turns;
     }
 
     fn overhear(&mut self, feedback: &Feedback) {

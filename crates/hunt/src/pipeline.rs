@@ -127,6 +127,10 @@ impl Strategy for Pipeline {
         self.members.iter_mut().for_each(|member| member.strategy.overhear(feedback));
     }
 
+    fn prefer(&mut self, most_turns: u64) {
+        self.members.iter_mut().for_each(|member| member.strategy.prefer(most_turns));
+    }
+
     fn draws(&self) -> bool {
         self.members.iter().any(|member| member.strategy.draws())
     }

@@ -77,9 +77,25 @@ impl<K: Ord, T> Backlog<K, T> {
     /// Takes out the first.
     pub fn pop(&mut self) -> Option<(K, T)> {
         let (key, batch) = self.batches.pop_first()?;
+        Some(self.take_first(key, batch))
+    }
+
+    fn take_first(&mut self, key: K, batch: Batch<K, T>) -> (K, T) {
         self.bytes -= Self::ITEM;
         self.insert(batch.rest, batch.shared);
-        Some((key, batch.first))
+        (key, batch.first)
+    }
+
+    /// Takes out the first of the first batch that begins with one that is `wanted`; the very first if there is none.
+    pub fn pop_wanted(&mut self, wanted: impl Fn(&T) -> bool) -> Option<(K, T)>
+    where
+        K: Clone,
+    {
+        let (key, _) =
+            self.batches.iter().find(|(_, batch)| wanted(&batch.first)).or(self.batches.iter().next())?;
+        let key = key.clone();
+        let batch = self.batches.remove(&key)?;
+        Some(self.take_first(key, batch))
     }
 
     /// The key of the first.
@@ -120,6 +136,15 @@ mod tests {
             assert_eq!(char::from_u32(u32::from('a') + key - 1), Some(item));
         }
         assert_eq!(backlog.bytes, 0);
+    }
+
+    #[test]
+    fn what_is_wanted_comes_before_others() {
+        let mut backlog = Backlog::new(1000);
+        backlog.extend(vec![(1, 10), (4, 40)], 0);
+        backlog.extend(vec![(2, 21), (3, 31)], 0);
+        let mut pop = || backlog.pop_wanted(|item| item % 2 == 1).map(|(_, item)| item);
+        assert_eq!([pop(), pop(), pop(), pop(), pop()], [Some(21), Some(31), Some(10), Some(40), None]);
     }
 
     #[test]

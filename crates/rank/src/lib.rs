@@ -62,6 +62,9 @@ pub trait Strategy: Send {
     /// memory, threads and events is worth knowing.
     fn overhear(&mut self, feedback: &Feedback);
 
+    /// From now on, schedules whose plans force no more than so many turns are wanted; others if there are none.
+    fn prefer(&mut self, _most_turns: u64) {}
+
     /// Schedules are drawn at random: another seed makes another search, and there is no end to it.
     fn draws(&self) -> bool {
         false

@@ -111,6 +111,8 @@ pub struct Rank {
     most_met: usize,
     asked: VecDeque<Asked>,
     asked_for: u64,
+    /// Items that force more turns than this are for when there are no others.
+    most_turns: u64,
     /// How often the search has begun, and the tuple that it is at.
     beginnings: u64,
     place: usize,
@@ -138,6 +140,7 @@ impl Rank {
             most_met: (settings.memory / 2 / 16) as usize,
             asked: VecDeque::new(),
             asked_for: 0,
+            most_turns: u64::MAX,
             beginnings: 0,
             place: 0,
             runs: 0,
@@ -177,7 +180,7 @@ impl Rank {
 
     /// The first item in the queue, with the first of its orders that leads to anything new.
     fn pop(&mut self) -> Option<(WorkItem, Order)> {
-        while let Some((key, item)) = self.queue.pop() {
+        while let Some((key, item)) = self.queue.pop_wanted(|item| item.len() as u64 <= self.most_turns) {
             self.place = key.0;
             let orders = match (item.threads, &item.point) {
                 (2, None) => self.orders.at_the_beginning(),
@@ -375,6 +378,10 @@ impl Strategy for Rank {
         if self.incomplete && self.runs <= EARLY {
             self.begin();
         }
+    }
+
+    fn prefer(&mut self, most_turns: u64) {
+        self.most_turns = most_turns;
     }
 
     fn dropped(&self) -> u64 {

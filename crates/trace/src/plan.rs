@@ -83,6 +83,11 @@ impl Turns {
         }
         turns
     }
+
+    /// How many decisions they are.
+    pub fn total(turns: &[Turns]) -> u64 {
+        turns.iter().map(|turns| u64::from(turns.count)).sum()
+    }
 }
 
 /// Run `thread`, and no other, up to a point.

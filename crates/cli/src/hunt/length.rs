@@ -1,6 +1,6 @@
 //! How long runs are.
 
-use threadbare_trace::{Plan, Policy};
+use threadbare_trace::{Plan, Policy, Turns};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
@@ -13,14 +13,24 @@ pub enum Length {
 /// Events that are enough for threads to meet.
 pub const BEGINNING: u64 = 10_000;
 
+/// What a run may have by what its plan forces.
+const ROOM: u64 = 3;
+
 impl Length {
+    /// A plan that forces no more turns leaves it at this length.
+    pub fn most_turns(self) -> u64 {
+        match self {
+            Length::Whole => u64::MAX,
+            Length::Beginning => BEGINNING / ROOM,
+        }
+    }
+
     /// Lets a run of `plan` be no longer than this.
     ///
     /// Scheduling is fair in the second half of what is allowed. So what the plan forces must come to its end in the
     /// first, with room for what it is to lead to, and changes of priority must be there too.
     pub fn limit(self, plan: &mut Plan) {
-        let forced: u64 = plan.turns.iter().map(|turns| u64::from(turns.count)).sum();
-        let most = BEGINNING.max(forced.saturating_mul(3));
+        let most = BEGINNING.max(Turns::total(&plan.turns).saturating_mul(ROOM));
         if self == Length::Whole || most >= plan.max_events {
             return;
         }
@@ -35,7 +45,6 @@ impl Length {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use threadbare_trace::Turns;
 
     fn limited(length: Length, turns: u32, max_events: u64) -> u64 {
         let turns = vec![Turns { thread: 0, count: turns }];
@@ -51,6 +60,8 @@ mod tests {
         assert_eq!(limited(Length::Beginning, 8_000, 1_000_000), 24_000);
         assert_eq!(limited(Length::Beginning, 500_000, 1_000_000), 1_000_000);
         assert_eq!(limited(Length::Beginning, 0, 4_000), 4_000);
+        let most = Length::Beginning.most_turns() as u32;
+        assert_eq!(limited(Length::Beginning, most, 1_000_000), 10_000);
     }
 
     #[test]

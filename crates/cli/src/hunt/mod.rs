@@ -271,6 +271,7 @@ impl Hunt<'_> {
 
     /// The next runs, `count` or fewer; none when there is nothing left to try.
     fn schedules(&mut self, count: u64, length: Length) -> Vec<Schedule> {
+        self.strategy.prefer(length.most_turns());
         let next = || match self.strategy.next() {
             Next::Run(mut schedule) => {
                 length.limit(&mut schedule.plan);
