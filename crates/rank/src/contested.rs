@@ -7,11 +7,12 @@
 use std::collections::{HashMap, HashSet};
 
 use threadbare_trace::EventKind;
+use threadbare_trace::hash::Hasher;
 
 use crate::feedback::{Decision, Operation};
 
 /// Accesses that are not ordered with a conflicting one of another thread, as thread and memory.
-pub struct Contested(HashSet<(u32, u64)>);
+pub struct Contested(HashSet<(u32, u64), Hasher>);
 
 /// By thread, how much of what it did has happened before: epochs end when a thread is created or ends.
 #[derive(Clone, Default)]
@@ -28,11 +29,11 @@ struct Latest {
 #[derive(Default)]
 struct Run {
     /// Of threads that nobody has waited for yet: a program may create a great many, one after the other.
-    clocks: HashMap<u32, Clock>,
+    clocks: HashMap<u32, Clock, Hasher>,
     /// By memory, one for each thread.
-    latest: HashMap<u64, Vec<Latest>>,
-    ended: HashSet<u32>,
-    contested: HashSet<(u32, u64)>,
+    latest: HashMap<u64, Vec<Latest>, Hasher>,
+    ended: HashSet<u32, Hasher>,
+    contested: HashSet<(u32, u64), Hasher>,
 }
 
 impl Clock {

@@ -12,9 +12,10 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
 
+use threadbare_trace::hash::{Hasher, Mix};
 use threadbare_trace::{EventKind, Order, Plan, Policy, ThreadId, Turns};
 
 use crate::backlog::Backlog;
@@ -107,7 +108,7 @@ pub struct Rank {
     /// Counts items.
     count: u64,
     /// States with priorities that were run on from, as one number each.
-    met: HashSet<u64>,
+    met: HashSet<u64, Hasher>,
     most_met: usize,
     asked: VecDeque<Asked>,
     asked_for: u64,
@@ -136,7 +137,7 @@ impl Rank {
             orders: Orders::default(),
             queue: Backlog::new(settings.memory / 2),
             count: 0,
-            met: HashSet::new(),
+            met: HashSet::default(),
             most_met: (settings.memory / 2 / 16) as usize,
             asked: VecDeque::new(),
             asked_for: 0,
@@ -255,9 +256,9 @@ impl Rank {
 }
 
 fn number(order: &Order) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    order.hash(&mut hasher);
-    hasher.finish()
+    let mut mix = Mix::default();
+    order.hash(&mut mix);
+    mix.finish()
 }
 
 /// A decision at which the running thread could have been preempted: it stands before an operation that matters to
@@ -279,7 +280,7 @@ struct Point {
 fn points(decisions: &[Decision]) -> Vec<Point> {
     let pending = pending(decisions);
     let contested = Contested::of(decisions);
-    let mut passed: HashMap<Place, u32> = HashMap::new();
+    let mut passed: HashMap<Place, u32, Hasher> = HashMap::default();
     let mut points = Vec::new();
     for (at, decision) in decisions.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| decisions[before].picked);
@@ -307,7 +308,7 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
 
 /// For each decision, what the thread that was picked before it stands before.
 fn pending(decisions: &[Decision]) -> Vec<Option<Operation>> {
-    let mut upcoming: HashMap<u32, Operation> = HashMap::new();
+    let mut upcoming: HashMap<u32, Operation, Hasher> = HashMap::default();
     let mut pending = vec![None; decisions.len()];
     for at in (1..decisions.len()).rev() {
         if let Some(operation) = decisions[at].operation {

@@ -9,6 +9,7 @@ use std::cmp::Reverse;
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use threadbare_trace::hash::Hasher;
 use threadbare_trace::{Plan, Policy, Turns};
 
 use crate::backlog::Backlog;
@@ -37,7 +38,7 @@ pub struct Tree {
     /// Counts branches: of those that cost the same, the youngest is next, so that few are open at a time.
     count: u64,
     /// States that were gone on from, if none is to be gone on from twice.
-    seen: Option<HashSet<u64>>,
+    seen: Option<HashSet<u64, Hasher>>,
     /// The first run is still to be asked for.
     at_root: bool,
     /// Runs that were asked for; `None` is the first one. Those from before the last beginning are not counted on.
@@ -72,7 +73,7 @@ impl Tree {
 
     /// What comes after a state does not depend on how the program got there: goes on from each only once.
     pub fn without_repeats(self) -> Tree {
-        Tree { seen: Some(HashSet::new()), ..self }
+        Tree { seen: Some(HashSet::default()), ..self }
     }
 
     /// More memory is shared than was known, so there are more decisions than were seen.

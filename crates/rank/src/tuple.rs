@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
+use threadbare_trace::hash::Hasher;
+
 /// A part of the space of schedules: at most `c` preemptions, at accesses to at most `v` variables, priority orders
 /// for `t` threads, and preemptions in the first `l` passes of a place only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,13 +136,13 @@ pub struct Ranking {
     tuples: Vec<Tuple>,
     /// Blocks of the paper's order that are in `tuples`; `None` for an order that has an end.
     blocks: Option<u32>,
-    known: HashMap<Counts, Option<usize>>,
+    known: HashMap<Counts, Option<usize>, Hasher>,
 }
 
 impl Ranking {
     pub fn new(given: Option<Vec<Tuple>>) -> Ranking {
         let blocks = if given.is_some() { None } else { Some(0) };
-        Ranking { tuples: given.unwrap_or_default(), blocks, known: HashMap::new() }
+        Ranking { tuples: given.unwrap_or_default(), blocks, known: HashMap::default() }
     }
 
     pub fn tuple(&self, place: usize) -> Tuple {

@@ -35,6 +35,18 @@ impl Bits {
         members(&self.0)
     }
 
+    /// The member that so many others come before.
+    pub fn nth(&self, mut before: u64) -> Option<usize> {
+        for (index, &word) in self.0.iter().enumerate() {
+            let count = u64::from(word.count_ones());
+            if before < count {
+                return members(&[word]).nth(before as usize).map(|bit| index * 64 + bit);
+            }
+            before -= count;
+        }
+        None
+    }
+
     /// The members as bits.
     pub fn words(&self) -> &[u64] {
         &self.0

@@ -3,9 +3,9 @@
 use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 
 use crate::carrier::Carrier;
-use crate::hash::Random;
 use crate::real::real;
 use crate::{active, processors, state};
+use threadbare_trace::Random;
 
 static RANDOM: Carrier<Random> = Carrier::new(Random(0));
 

@@ -41,7 +41,6 @@ mod entry;
 mod files;
 mod futex;
 mod handlers;
-mod hash;
 mod heap;
 mod hooks;
 mod identity;
@@ -81,7 +80,7 @@ mod waiting;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::wire;
+use threadbare_trace::{hash, wire};
 
 /// Set once, before any code of the program runs.
 static ACTIVE: AtomicBool = AtomicBool::new(false);

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::wire::{Ending, PendingRecord};
-use threadbare_trace::{EventKind, Order, Others, Plan, Policy, ThreadId, Until};
+use threadbare_trace::{EventKind, Order, Others, Plan, Policy, Random, ThreadId, Until};
 
 use crate::bits::Bits;
-use crate::hash::{Hasher, Random, mix};
+use crate::hash::{Hasher, mix};
 use crate::livelock::Watch;
 use crate::sampling::{Scores, Walk};
 use crate::scheduler::{Operation, Scheduler, finish};
@@ -376,7 +376,7 @@ impl Scheduler {
             }
         }
         let nth = self.follower.random.below(self.ready.len());
-        self.ready.iter().nth(nth as usize)
+        self.ready.nth(nth)
     }
 
     #[inline(never)]

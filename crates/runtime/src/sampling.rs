@@ -5,9 +5,9 @@ use threadbare_trace::wire::PendingRecord;
 use threadbare_trace::{EventKind, ThreadId, Weights};
 
 use crate::bits::Bits;
-use crate::hash::Random;
 use crate::log;
 use crate::scheduler::{Scheduler, Thread};
+use threadbare_trace::Random;
 
 /// What thread `index` stands before.
 fn pending(index: usize) -> PendingRecord {

@@ -20,6 +20,7 @@
 //! | [`export`] | STD, CSV and JSON for other tools |
 //! | [`import`] | STD and CSV from other tools |
 //! | [`clip`] | [`Clip`] and its text form |
+//! | [`hash`] | a fast hash for maps and states |
 //! | [`wire`] | the memory that tool and runtime share; nobody else needs it |
 
 #[cfg(test)]
@@ -28,6 +29,7 @@ pub mod clip;
 pub mod event;
 pub mod export;
 pub mod format;
+pub mod hash;
 pub mod import;
 pub mod location;
 pub mod object;

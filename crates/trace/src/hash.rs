@@ -1,11 +1,14 @@
-//! A small fast hash for keys the runtime makes itself; the standard one would ask the kernel for randomness.
+//! A small fast hash, for keys that nobody chooses to do harm. It is the same in every process; the standard one would
+//! ask the kernel for randomness.
 
 use std::hash::{BuildHasherDefault, Hasher as _};
 
-pub use threadbare_trace::Random;
+use crate::Random;
 
+/// For maps and sets.
 pub type Hasher = BuildHasherDefault<Mix>;
 
+/// The hash of what is written to it.
 #[derive(Default)]
 pub struct Mix(u64);
 
