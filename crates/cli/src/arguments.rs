@@ -142,7 +142,7 @@ fn strategy_parser() -> impl TypedValueParser<Value = &'static str> {
 #[derive(Args, Clone, Debug)]
 pub struct SearchOptions {
     /// When to stop: after a time (30s, 5m, 1h), a number of runs (1000runs), or whichever of both comes first
-    /// (1000runs,30s) [default: 2000runs; for each test of a cargo project 200runs]
+    /// (1000runs,30s) [default: 2000runs; for each test of a cargo project 200runs,60s]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
 

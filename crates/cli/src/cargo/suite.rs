@@ -24,7 +24,7 @@ use crate::problem::Problem;
 use crate::target::{self, Ready};
 
 /// Of each test, unless the user says otherwise.
-const BUDGET: Budget = Budget::runs(200);
+const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     hunt::check_directory(&options.hunt.search.out)?;
