@@ -41,7 +41,7 @@ pub struct Snapshots {
     /// How many turns the last run took, and how long each.
     turns: u64,
     turn_time: Duration,
-    /// How long it took to take a snapshot, the last time.
+    /// How long it takes to take a snapshot, by the last that were.
     cost: Option<Duration>,
 }
 
@@ -159,9 +159,10 @@ impl Snapshots {
             .filter(|&slot| control.snapshots[slot].pid.load(Ordering::Acquire) != 0)
             .map(|slot| (slot, Lengths::of(&control.snapshots[slot])))
             .collect();
-        let Some((_, longest)) = new.last() else { return };
         let costs = new.iter().map(|(slot, _)| control.snapshots[*slot].cost.load(Ordering::Relaxed));
-        self.cost = costs.max().map(Duration::from_nanos);
+        // Where none were taken because they cost too much, that may have been chance.
+        self.cost = costs.min().map(Duration::from_nanos).or(self.cost.map(|cost| cost / 2));
+        let Some((_, longest)) = new.last() else { return };
         let mut printed = vec![0; longest.output as usize];
         if output.read_exact_at(&mut printed, 0).is_err() {
             new.iter().for_each(|(slot, _)| dismiss(&control.snapshots[*slot]));
