@@ -22,7 +22,7 @@ struct Batch<K, T> {
     shared: u64,
 }
 
-impl<K: Ord, T> Backlog<K, T> {
+impl<K: Ord + Clone, T> Backlog<K, T> {
     const ITEM: u64 = size_of::<(K, T)>() as u64;
 
     /// At most `most` bytes.
@@ -76,26 +76,18 @@ impl<K: Ord, T> Backlog<K, T> {
 
     /// Takes out the first.
     pub fn pop(&mut self) -> Option<(K, T)> {
-        let (key, batch) = self.batches.pop_first()?;
-        Some(self.take_first(key, batch))
-    }
-
-    fn take_first(&mut self, key: K, batch: Batch<K, T>) -> (K, T) {
-        self.bytes -= Self::ITEM;
-        self.insert(batch.rest, batch.shared);
-        (key, batch.first)
+        self.pop_wanted(|_| true)
     }
 
     /// Takes out the first of the first batch that begins with one that is `wanted`; the very first if there is none.
-    pub fn pop_wanted(&mut self, wanted: impl Fn(&T) -> bool) -> Option<(K, T)>
-    where
-        K: Clone,
-    {
+    pub fn pop_wanted(&mut self, wanted: impl Fn(&T) -> bool) -> Option<(K, T)> {
         let (key, _) =
             self.batches.iter().find(|(_, batch)| wanted(&batch.first)).or(self.batches.iter().next())?;
         let key = key.clone();
         let batch = self.batches.remove(&key)?;
-        Some(self.take_first(key, batch))
+        self.bytes -= Self::ITEM;
+        self.insert(batch.rest, batch.shared);
+        Some((key, batch.first))
     }
 
     /// The key of the first.

@@ -68,20 +68,19 @@ impl WorkItem {
     }
 
     fn demand(&self) -> Demand {
-        let demand = self.point.as_ref().map_or_else(
-            || self.origin.demand.clone(),
-            |point| self.origin.demand.and(point.variable, point.repeats),
-        );
-        Demand { threads: self.threads, ..demand }
+        let demand = &self.origin.demand;
+        match &self.point {
+            Some(point) => demand.and(point.variable, point.repeats),
+            None => demand.clone(),
+        }
     }
 
     fn counts(&self) -> Counts {
         let demand = &self.origin.demand;
-        let counts = self
-            .point
-            .as_ref()
-            .map_or_else(|| demand.counts(), |point| demand.counts_and(point.variable, point.repeats));
-        Counts { threads: self.threads, ..counts }
+        match &self.point {
+            Some(point) => demand.counts_and(point.variable, point.repeats, self.threads),
+            None => demand.counts(self.threads),
+        }
     }
 }
 

@@ -72,7 +72,6 @@ pub struct Demand {
     pub preemptions: u32,
     /// The variables whose accesses it preempts at, in order.
     pub variables: Vec<u64>,
-    pub threads: u32,
     pub repeats: u32,
 }
 
@@ -86,13 +85,12 @@ impl Demand {
         {
             variables.insert(at, variable);
         }
-        let preemptions = self.preemptions + 1;
-        Demand { preemptions, variables, threads: self.threads, repeats: self.repeats.max(repeats) }
+        Demand { preemptions: self.preemptions + 1, variables, repeats: self.repeats.max(repeats) }
     }
 
-    /// The same in numbers.
-    pub fn counts_and(&self, variable: Option<u64>, repeats: u32) -> Counts {
-        let counts = self.counts();
+    /// The same in numbers, under an order for so many threads.
+    pub fn counts_and(&self, variable: Option<u64>, repeats: u32, threads: u32) -> Counts {
+        let counts = self.counts(threads);
         let is_new = variable.is_some_and(|variable| self.variables.binary_search(&variable).is_err());
         Counts {
             preemptions: counts.preemptions + 1,
@@ -102,13 +100,9 @@ impl Demand {
         }
     }
 
-    pub fn counts(&self) -> Counts {
-        Counts {
-            preemptions: self.preemptions,
-            variables: self.variables.len() as u32,
-            threads: self.threads,
-            repeats: self.repeats,
-        }
+    pub fn counts(&self, threads: u32) -> Counts {
+        let &Demand { preemptions, repeats, .. } = self;
+        Counts { preemptions, variables: self.variables.len() as u32, threads, repeats }
     }
 }
 
@@ -212,8 +206,8 @@ mod tests {
     fn a_demand_stands_where_the_first_tuple_has_it() {
         let mut ranking = Ranking::new(None);
         let mut first = |preemptions, variables: &[u64], threads, repeats| {
-            let demand = Demand { preemptions, variables: variables.to_vec(), threads, repeats };
-            let place = ranking.place(demand.counts()).expect("the paper's order has no end");
+            let demand = Demand { preemptions, variables: variables.to_vec(), repeats };
+            let place = ranking.place(demand.counts(threads)).expect("the paper's order has no end");
             ranking.tuple(place).to_string()
         };
         assert_eq!(first(0, &[], 2, 1), "(0,0,2,1)");
@@ -227,21 +221,21 @@ mod tests {
 
     #[test]
     fn demands_are_counted_as_they_grow() {
-        let mut demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
+        let mut demand = Demand { repeats: 1, ..Demand::default() };
         for (variable, repeats) in [(Some(7), 1), (None, 3), (Some(5), 2), (Some(7), 1)] {
-            let counts = demand.counts_and(variable, repeats);
+            let counts = demand.counts_and(variable, repeats, 2);
             demand = demand.and(variable, repeats);
-            assert_eq!(demand.counts(), counts);
+            assert_eq!(demand.counts(2), counts);
         }
-        assert_eq!(demand, Demand { preemptions: 4, variables: vec![5, 7], threads: 2, repeats: 3 });
+        assert_eq!(demand, Demand { preemptions: 4, variables: vec![5, 7], repeats: 3 });
     }
 
     #[test]
     fn a_users_order_ends() {
         let mut ranking = Ranking::new(Some(vec!["(0,0,3,1)".parse().expect("a tuple")]));
-        let demand = Demand { threads: 2, repeats: 1, ..Demand::default() };
-        assert_eq!(ranking.place(demand.counts()), Some(0));
-        assert_eq!(ranking.place(demand.counts_and(None, 1)), None);
+        let demand = Demand { repeats: 1, ..Demand::default() };
+        assert_eq!(ranking.place(demand.counts(2)), Some(0));
+        assert_eq!(ranking.place(demand.counts_and(None, 1, 2)), None);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //! Who does something is not the innermost function but the innermost that is not merely passed through: a
 //! `Vec` that grows is the work of whoever pushes.
 
+use std::hash::Hasher as _;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::wire::{CODE_BYTES, CODE_OFFSET, Code, CodeClass};
 
 use crate::carrier::Carrier;
+use crate::hash::Mix;
 use crate::layout::WIRE;
 use crate::{calls, log, modules};
 
@@ -16,9 +18,8 @@ use crate::{calls, log, modules};
 static QUIET: Carrier<Vec<Option<bool>>> = Carrier::new(Vec::new());
 
 /// What was last asked for, by a hash of the address: the address and its class. Nothing is called from address 0.
-static LATEST: Carrier<[(u64, Option<CodeClass>); 1 << LATEST_BITS]> =
-    Carrier::new([(0, None); 1 << LATEST_BITS]);
-const LATEST_BITS: u32 = 9;
+static LATEST: Carrier<[(u64, Option<CodeClass>); LATEST_LEN]> = Carrier::new([(0, None); LATEST_LEN]);
+const LATEST_LEN: usize = 512;
 
 fn table() -> &'static [Code] {
     let count = log::control().code.load(Ordering::Relaxed).min(CODE_BYTES / size_of::<Code>() as u64);
@@ -28,8 +29,9 @@ fn table() -> &'static [Code] {
 
 /// The class of the function around the call that returns to `pc`; `None` for the program's own.
 fn class(pc: u64) -> Option<CodeClass> {
-    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let latest = &mut LATEST.get()[(pc.wrapping_mul(MIX) >> (u64::BITS - LATEST_BITS)) as usize];
+    let mut mix = Mix::default();
+    mix.write_u64(pc);
+    let latest = &mut LATEST.get()[mix.finish() as usize % LATEST_LEN];
     if latest.0 != pc {
         *latest = (pc, find(pc));
     }
