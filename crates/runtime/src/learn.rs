@@ -35,11 +35,16 @@ fn place(granule: u64) -> usize {
     granule as usize & ((1 << BLOCK_BITS) - 1)
 }
 
+/// One bit for each of `len` bytes from `start` on.
+fn bits(start: u32, len: u32) -> u8 {
+    (u8::MAX >> (8 - len)) << start
+}
+
 impl Granule {
     /// A thread accesses `len` bytes from `start` on. The bytes that are shared from now on, one bit each.
     fn access(&mut self, thread: u16, start: u32, len: u32, write: bool) -> u8 {
         const EACH: u128 = 0x0001_0001_0001_0001_0001_0001_0001_0001;
-        let bits = (u8::MAX >> (8 - len)) << start;
+        let bits = bits(start, len);
         let bits_of_first = (u128::MAX >> (16 * (8 - len))) << (16 * start);
         if (self.first ^ (EACH * u128::from(thread))) & bits_of_first != 0 {
             for byte in start..start + len {
@@ -56,6 +61,34 @@ impl Granule {
         let new = self.several & self.written & !self.reported & bits;
         self.reported |= new;
         new
+    }
+}
+
+/// What one thread did to a granule. To do that again tells nothing, whatever others did meanwhile: a byte becomes
+/// shared by an access that is the first of its kind.
+#[derive(Clone, Copy, Default)]
+struct Done {
+    granule: u64,
+    /// 1 + the thread; 0 for none.
+    thread: u16,
+    accessed: u8,
+    written: u8,
+}
+
+/// Of so many granules it is remembered what was done there last: enough for what a loop goes through.
+const LATEST: usize = 1 << 13;
+
+impl Done {
+    /// Remembers an access to the bytes of these bits. Was it known?
+    fn again(&mut self, granule: u64, thread: u16, bits: u8, write: bool) -> bool {
+        if (self.granule, self.thread) != (granule, thread) {
+            *self = Done { granule, thread, accessed: 0, written: 0 };
+        }
+        let written = if write { bits } else { 0 };
+        let known = bits & !self.accessed == 0 && written & !self.written == 0;
+        self.accessed |= bits;
+        self.written |= written;
+        known
     }
 }
 
@@ -79,48 +112,44 @@ const SPIN_READS: usize = 8;
 /// It is, when that has gone on for so many reads.
 const SPIN_REPEATS: u32 = 20_000;
 
-#[derive(Default)]
 struct Learner {
     blocks: HashMap<u64, Box<Block>, Hasher>,
+    /// By the last bits of the granule's number.
+    latest: Vec<Done>,
     spin: Spin,
     reported: u64,
     words: u64,
-}
-
-fn empty_block() -> Box<Block> {
-    Box::new([Granule::default(); 1 << BLOCK_BITS])
 }
 
 static LEARNER: Carrier<Option<Learner>> = Carrier::new(None);
 
 /// Begins to learn.
 pub fn start() {
-    *LEARNER.get() = Some(Learner { words: 1, ..Learner::default() });
-    publish();
+    let learner = LEARNER.get().insert(Learner {
+        blocks: HashMap::default(),
+        latest: vec![Done::default(); LATEST],
+        spin: Spin::default(),
+        reported: 0,
+        words: 1,
+    });
+    learner.publish();
+}
+
+fn learner() -> Option<&'static mut Learner> {
+    LEARNER.get().as_mut()
 }
 
 /// The running thread accesses memory.
 pub fn access(address: u64, size: u64, write: bool) {
-    let Some(learner) = LEARNER.get().as_mut() else { return };
-    let thread = scheduler::get().current as u16 + 1;
-    let end = address + size;
-    let mut at = address;
-    while at < end {
-        let granule_end = (at | 7) + 1;
-        let upto = end.min(granule_end);
-        let block = learner.blocks.entry(at >> 3 >> BLOCK_BITS).or_insert_with(empty_block);
-        let new = block[place(at >> 3)].access(thread, (at & 7) as u32, (upto - at) as u32, write);
-        if new != 0 {
-            report(at & !7, new);
-        }
-        at = upto;
+    if let Some(learner) = learner() {
+        learner.access(address, size, write);
     }
 }
 
 /// The running thread reads memory that is not tracked. If it does nothing else any more, it waits for
 /// somebody to write there: that memory is tracked from now on, which lets others run.
 pub fn read(pc: u64, address: u64, size: u64) {
-    let Some(learner) = LEARNER.get().as_mut() else { return };
+    let Some(learner) = learner() else { return };
     let spin = &mut learner.spin;
     let same = |read: &&mut Read| (read.pc, read.address, read.size) == (pc, address, size);
     let Some(known) = spin.reads.iter_mut().find(same) else {
@@ -141,68 +170,119 @@ pub fn read(pc: u64, address: u64, size: u64) {
     if spin.repeats < SPIN_REPEATS {
         return;
     }
+    spin.repeats = 0;
     for Read { address, size, .. } in std::mem::take(&mut spin.reads) {
-        append(&name(address, size));
+        learner.append(&name(address, size));
         shadow::set(address, size, true);
     }
-    spin.repeats = 0;
 }
 
 /// The running thread does something that is not part of a loop that waits.
 pub fn moves_on() {
-    if let Some(learner) = LEARNER.get().as_mut() {
+    if let Some(learner) = learner() {
         learner.spin.reads.clear();
     }
 }
 
 /// Memory that was allocated anew has no past.
 pub fn forget(address: u64, size: u64) {
-    for granule in accessed_granules(address, size) {
-        let Some(learner) = LEARNER.get().as_mut() else { return };
+    let Some(learner) = learner() else { return };
+    for granule in learner.accessed_granules(address, size) {
         if let Some(block) = learner.blocks.get_mut(&(granule >> BLOCK_BITS)) {
             block[place(granule)] = Granule::default();
+            *learner.latest(granule) = Done::default();
         }
     }
 }
 
 /// To free memory is to write to what was accessed of it.
 pub fn freed(address: u64, size: u64) {
-    for granule in accessed_granules(address, size) {
-        access(granule << 3, 8, true);
+    let Some(learner) = learner() else { return };
+    for granule in learner.accessed_granules(address, size) {
+        learner.access(granule << 3, 8, true);
     }
 }
 
-/// The granules of this memory that were accessed, found from whichever side has fewer to look at.
-fn accessed_granules(address: u64, size: u64) -> Vec<u64> {
-    let Some(learner) = LEARNER.get().as_ref() else { return Vec::new() };
-    let granules = address >> 3..(address + size).div_ceil(8);
-    let range = granules.start >> BLOCK_BITS..granules.end.div_ceil(1 << BLOCK_BITS);
-    let mut blocks: Vec<(u64, &Block)> = if range.end - range.start < learner.blocks.len() as u64 {
-        range.filter_map(|number| Some((number, &**learner.blocks.get(&number)?))).collect()
-    } else {
-        let blocks = learner.blocks.iter().filter(|(number, _)| range.contains(number));
-        blocks.map(|(&number, block)| (number, &**block)).collect()
-    };
-    blocks.sort_unstable_by_key(|&(number, _)| number);
-    let accessed = blocks.into_iter().flat_map(|(number, block)| {
-        (number << BLOCK_BITS..).zip(block).filter(|(_, granule)| granule.first != 0)
-    });
-    accessed.map(|(granule, _)| granule).filter(|granule| granules.contains(granule)).collect()
+impl Learner {
+    fn access(&mut self, address: u64, size: u64, write: bool) {
+        let thread = scheduler::get().current as u16 + 1;
+        let end = address + size;
+        let mut at = address;
+        while at < end {
+            let granule_end = (at | 7) + 1;
+            let upto = end.min(granule_end);
+            let (granule, start, len) = (at >> 3, (at & 7) as u32, (upto - at) as u32);
+            if !self.latest(granule).again(granule, thread, bits(start, len), write) {
+                let block = self.blocks.entry(granule >> BLOCK_BITS).or_insert_with(empty_block);
+                let new = block[place(granule)].access(thread, start, len, write);
+                if new != 0 {
+                    self.report(granule << 3, new);
+                }
+            }
+            at = upto;
+        }
+    }
+
+    fn latest(&mut self, granule: u64) -> &mut Done {
+        &mut self.latest[granule as usize % LATEST]
+    }
+
+    /// The granules of this memory that were accessed, found from whichever side has fewer to look at.
+    fn accessed_granules(&self, address: u64, size: u64) -> Vec<u64> {
+        let granules = address >> 3..(address + size).div_ceil(8);
+        let range = granules.start >> BLOCK_BITS..granules.end.div_ceil(1 << BLOCK_BITS);
+        let mut blocks: Vec<(u64, &Block)> = if range.end - range.start < self.blocks.len() as u64 {
+            range.filter_map(|number| Some((number, &**self.blocks.get(&number)?))).collect()
+        } else {
+            let blocks = self.blocks.iter().filter(|(number, _)| range.contains(number));
+            blocks.map(|(&number, block)| (number, &**block)).collect()
+        };
+        blocks.sort_unstable_by_key(|&(number, _)| number);
+        let accessed = blocks.into_iter().flat_map(|(number, block)| {
+            (number << BLOCK_BITS..).zip(block).filter(|(_, granule)| granule.first != 0)
+        });
+        accessed.map(|(granule, _)| granule).filter(|granule| granules.contains(granule)).collect()
+    }
+
+    /// Reports the bytes of a granule that `bits` names, in runs.
+    fn report(&mut self, granule: u64, bits: u8) {
+        let mut bits = bits;
+        let mut start = granule;
+        while bits != 0 {
+            let skipped = bits.trailing_zeros();
+            start += u64::from(skipped);
+            bits >>= skipped;
+            let len = bits.trailing_ones();
+            self.append(&name(start, u64::from(len)));
+            start += u64::from(len);
+            bits = bits.checked_shr(len).unwrap_or(0);
+        }
+    }
+
+    fn append(&mut self, extent: &Extent) {
+        // The first word is the count, which is kept here.
+        let words = wire::encode_extents(std::slice::from_ref(extent));
+        if (self.words + words.len() as u64) * 8 > LEARNT_BYTES {
+            return;
+        }
+        for &word in &words[1..] {
+            // SAFETY: inside the region, as just checked.
+            unsafe { ((WIRE + LEARNT_OFFSET) as *mut u64).add(self.words as usize).write(word) };
+            self.words += 1;
+        }
+        self.reported += 1;
+        self.publish();
+    }
+
+    fn publish(&self) {
+        // SAFETY: the first word of the region.
+        unsafe { ((WIRE + LEARNT_OFFSET) as *mut u64).write(self.reported) };
+        log::control().learnt_words.store(self.words, Ordering::Release);
+    }
 }
 
-/// Reports the bytes of a granule that `bits` names, in runs.
-fn report(granule: u64, bits: u8) {
-    let mut bits = bits;
-    let mut start = granule;
-    while bits != 0 {
-        let skipped = bits.trailing_zeros();
-        start += u64::from(skipped);
-        bits >>= skipped;
-        let len = bits.trailing_ones();
-        append(&name(start, u64::from(len)));
-        start += u64::from(len);
-        bits = bits.checked_shr(len).unwrap_or(0);
-    }
+fn empty_block() -> Box<Block> {
+    Box::new([Granule::default(); 1 << BLOCK_BITS])
 }
 
 fn name(start: u64, len: u64) -> Extent {
@@ -213,27 +293,4 @@ fn name(start: u64, len: u64) -> Extent {
         Some((thread, start)) => Extent::Stack { thread, start, len },
         None => Extent::Fixed { start, len },
     }
-}
-
-fn append(extent: &Extent) {
-    let Some(learner) = LEARNER.get().as_mut() else { return };
-    // The first word is the count, which is kept here.
-    let words = wire::encode_extents(std::slice::from_ref(extent));
-    if (learner.words + words.len() as u64) * 8 > LEARNT_BYTES {
-        return;
-    }
-    for &word in &words[1..] {
-        // SAFETY: inside the region, as just checked.
-        unsafe { ((WIRE + LEARNT_OFFSET) as *mut u64).add(learner.words as usize).write(word) };
-        learner.words += 1;
-    }
-    learner.reported += 1;
-    publish();
-}
-
-fn publish() {
-    let Some(learner) = LEARNER.get().as_ref() else { return };
-    // SAFETY: the first word of the region.
-    unsafe { ((WIRE + LEARNT_OFFSET) as *mut u64).write(learner.reported) };
-    log::control().learnt_words.store(learner.words, Ordering::Release);
 }
