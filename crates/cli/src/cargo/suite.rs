@@ -305,9 +305,21 @@ impl<'a> Suite<'a> {
         match &self.figures {
             Figures { failed: 1.., .. } => Ok(exit::FOUND),
             _ if incomplete => Err(self::incomplete()),
+            Figures { tests: 0, .. } if !interrupted => Err(self.nothing_to_run()),
             Figures { could_not_run: 1.., .. } => Ok(exit::COULD_NOT_RUN),
             _ if interrupted => Ok(exit::INTERRUPTED),
             _ => Ok(exit::NOTHING_FOUND),
+        }
+    }
+
+    /// Who mistypes a name is not told that all is well.
+    fn nothing_to_run(&self) -> Problem {
+        match (&self.options.filter, self.ignored) {
+            (_, 1..) => Problem::new("no tests to run: those that were asked for are ignored")
+                .help("to run them: cargo threadbare test [FILTER] -- --ignored"),
+            (Some(filter), 0) => Problem::new(format!("no tests to run: no name contains `{filter}`"))
+                .help("to see all names: cargo test -- --list"),
+            (None, 0) => Problem::new("no tests to run"),
         }
     }
 

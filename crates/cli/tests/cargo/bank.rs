@@ -110,8 +110,23 @@ fn cargos_own_words_choose_what_is_tested() {
         names(&["has_", "--lib", "--features", "interest"]),
         ["tests::has_a_feature", "tests::has_no_threads"]
     );
-    assert_eq!(names(&["--lib", "is_ignored"]), [""; 0]);
     assert_eq!(names(&["--lib", "is_ignored", "--", "--ignored"]), ["tests::is_ignored"]);
-    assert_eq!(names(&["--package", "plain"]), [""; 0]);
-    assert_eq!(names(&["has_", "--lib", "--", "--skip", "no_threads"]), [""; 0]);
+    assert_eq!(
+        names(&["has_", "--lib", "--features", "interest", "--", "--skip", "no_threads"]),
+        ["tests::has_a_feature"]
+    );
+}
+
+#[test]
+fn when_there_is_no_such_test_that_is_said() {
+    let project = Project::new("bank");
+    for (arguments, words) in [
+        (&["--lib", "has_nothing"][..], "no name contains `has_nothing`"),
+        (&["--lib", "is_ignored"], "those that were asked for are ignored"),
+        (&["--package", "plain"], "no tests to run"),
+    ] {
+        let said = project.threadbare(&[&["test", "--json"], arguments].concat());
+        assert_eq!((said.code, said.results().len()), (2, 0), "{}{}", said.stdout, said.stderr);
+        assert!(said.stderr.contains(words), "{}", said.stderr);
+    }
 }
