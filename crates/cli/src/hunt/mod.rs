@@ -1,6 +1,7 @@
 //! `threadbare hunt`: many schedules, and what they show.
 
 mod length;
+mod pace;
 mod pool;
 mod summary;
 
@@ -23,6 +24,7 @@ use crate::problem::Problem;
 use crate::screen;
 use crate::target::{self, Ready};
 use length::Length;
+use pace::Pace;
 use pool::{Missed, Outcome, Pool, Setting};
 use summary::Obstacle;
 pub use summary::Summary;
@@ -187,9 +189,10 @@ pub fn search(
         report,
         strategy: terms.strategy(),
         known: HashSet::new(),
+        pace: Pace::new(terms.budget, start),
         summary: Summary::new(start),
     };
-    hunt.rounds(start)?;
+    hunt.rounds()?;
     Ok(hunt.summary)
 }
 
@@ -203,6 +206,7 @@ struct Hunt<'a> {
     strategy: Box<dyn Strategy>,
     /// Failures already reported.
     known: HashSet<FailureKey>,
+    pace: Pace,
     summary: Summary,
 }
 
@@ -223,8 +227,8 @@ fn progress(budget: Budget) -> ProgressBar {
 }
 
 impl Hunt<'_> {
-    fn rounds(&mut self, start: Instant) -> Result<(), Problem> {
-        while let Some((count, length)) = self.next_round(start) {
+    fn rounds(&mut self) -> Result<(), Problem> {
+        while let Some((count, length)) = self.next_round() {
             let (first, begun) = (self.summary.runs, Instant::now());
             let round = self.schedules(count, length);
             if round.is_empty() {
@@ -240,7 +244,8 @@ impl Hunt<'_> {
                 }
             }
             self.summary.dropped = self.strategy.dropped();
-            self.summary.settle(self.terms.budget.time, length, begun);
+            self.pace.made(length, begun);
+            self.summary.endless |= self.pace.is_endless(&self.summary);
             self.progress.set_position(self.summary.runs);
             self.progress.set_message(format!("{} found", self.summary.findings));
         }
@@ -248,23 +253,22 @@ impl Hunt<'_> {
     }
 
     /// How many runs to make next, and how long they may be; `None` when the hunt is over.
-    fn next_round(&self, start: Instant) -> Option<(u64, Length)> {
+    fn next_round(&self) -> Option<(u64, Length)> {
         let done = self.summary.runs;
-        let budget = self.terms.budget;
-        let left = budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
-        let late = budget.time.is_some_and(|time| start.elapsed() >= time);
+        let left = self.terms.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
         let satisfied = self.terms.first && self.summary.findings > 0;
         // One run may have gone another way than most.
         const LONELY: u64 = 3;
         let lonely = done >= LONELY && self.summary.threads <= self.terms.lonely;
         let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
-        let over = left == 0 || late || satisfied || lonely || self.summary.is_hopeless() || cancelled;
+        let hopeless = self.summary.is_hopeless();
+        let over = left == 0 || self.pace.is_late() || satisfied || lonely || hopeless || cancelled;
         /// While little is known, the strategy is told of each run before it is asked for the next.
         const ALONE: u64 = 16;
         const TOGETHER: u64 = 16;
-        let length = self.summary.next_length(budget);
+        let length = self.pace.next_length(&self.summary);
         // Where there is hardly time for whole runs, no more than can be made at once.
-        let is_rare = length == Length::Whole && self.summary.is_behind(budget);
+        let is_rare = length == Length::Whole && self.pace.is_behind(&self.summary);
         let most = if is_rare { TOGETHER.min(self.terms.jobs.into()) } else { TOGETHER };
         (!over).then(|| (if done < ALONE { 1 } else { most.min(left) }, length))
     }

@@ -1,14 +1,13 @@
-//! The hunt in figures, and what they say of going on.
+//! The hunt in figures.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 use threadbare_executor::Ended;
 
 use super::length::{BEGINNING, Length};
 use super::pool::Outcome;
-use crate::arguments::Budget;
 use crate::output::{self, say};
 use crate::problem::Problem;
 
@@ -40,12 +39,9 @@ pub struct Summary {
     /// Runs of which only the beginning was run.
     #[serde(skip_serializing_if = "is_none")]
     pub beginnings: u64,
-    /// The time that such runs have taken.
-    #[serde(skip)]
-    time_in_beginnings: Duration,
     /// No run is expected to come to its end.
     #[serde(skip)]
-    endless: bool,
+    pub endless: bool,
     /// Where the last run to be stopped at the time limit was, in words.
     #[serde(skip)]
     pub stuck_at: Option<String>,
@@ -71,11 +67,6 @@ struct Stopped {
     memory_limit: u64,
 }
 
-/// After so many runs without an end, one of them with all that the user allows, none is expected any more.
-const TOO_LONG: u64 = 3;
-/// After one in so many parts of its time a hunt should have seen a run to its end, and is asked whether it makes
-/// enough of them.
-const FIRST_PART: u32 = 10;
 /// Runs that get nowhere before no other is made.
 const HOPELESS: u64 = 6;
 
@@ -102,7 +93,6 @@ impl Summary {
             astray: 0,
             bound_reached: false,
             beginnings: 0,
-            time_in_beginnings: Duration::ZERO,
             endless: false,
             stuck_at: None,
             start,
@@ -142,39 +132,9 @@ impl Summary {
         self.nothing_ended() && self.beginnings == 0 && !self.endless
     }
 
-    /// Runs were made that began at `begun`.
-    pub fn settle(&mut self, time: Option<Duration>, length: Length, begun: Instant) {
-        if length == Length::Beginning {
-            self.time_in_beginnings += begun.elapsed();
-        }
-        let had_all = self.runs >= TOO_LONG && (self.bound_reached || self.stopped.time_limit > 0);
-        // The first run may have had few events.
-        let had_time = self.runs > 1 && time.is_some_and(|time| self.start.elapsed() >= time / FIRST_PART);
-        self.endless |= self.nothing_ended() && self.are_long() && (had_all || had_time);
-    }
-
-    fn are_long(&self) -> bool {
-        self.events >= self.runs * BEGINNING
-    }
-
-    /// A program that comes to no end, however many events it is allowed or in so much of the hunt's time that few
-    /// runs could follow, is searched where it begins. Where runs do end, but take so long that there will not be as
-    /// many as there should be, up to two thirds of the time are for beginnings.
-    pub fn next_length(&self, budget: Budget) -> Length {
-        let (is_behind, elapsed) = (self.is_behind(budget), self.start.elapsed());
-        if self.endless || is_behind && self.time_in_beginnings < elapsed * 2 / 3 {
-            Length::Beginning
-        } else {
-            Length::Whole
-        }
-    }
-
-    /// Runs are long, and there were fewer of them than there should have been by now.
-    pub fn is_behind(&self, budget: Budget) -> bool {
-        let (Some(runs), Some(time)) = (budget.runs, budget.time) else { return false };
-        // The last of them should not be late.
-        let part = self.start.elapsed().div_duration_f64(time.mul_f64(0.9));
-        self.are_long() && part * f64::from(FIRST_PART) >= 1.0 && (self.runs as f64) < runs as f64 * part
+    /// Some run had all the events, or the time, that the user allows, and was stopped then.
+    pub fn had_all(&self) -> bool {
+        self.bound_reached || self.stopped.time_limit > 0
     }
 
     /// Nothing comes of going on.
