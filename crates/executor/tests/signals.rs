@@ -4,6 +4,7 @@
 mod support;
 
 use support::Built;
+use threadbare_executor::Ended;
 use threadbare_trace::{End, Policy};
 
 #[test]
@@ -22,6 +23,30 @@ fn handlers_run_and_programs_go_on() {
 #[test]
 fn each_thread_has_a_mask_of_its_own() {
     Built::new("signal_handlers.c").check(&[("masks", &["apart"])]);
+}
+
+#[test]
+fn alarms_come_when_nobody_can_run_before() {
+    Built::new("alarms.c").check(&[
+        ("posts", &["after 1 h"]),
+        ("pauses", &["-1 after 1 h"]),
+        ("guards", &["alive"]),
+        ("guards_in_vain", &["deadlock"]),
+        ("repeats", &["3 in 3 h"]),
+        ("waited_for", &["alarm"]),
+        ("settings", &["0 3600 -1 0 5 7 -1 5"]),
+        ("many", &["2 in 2 h, 0 left, 0 -1 -1"]),
+        ("jumps_out", &["given up"]),
+        ("killed", &["handled"]),
+    ]);
+}
+
+#[test]
+fn a_timer_that_starts_a_thread_is_refused() {
+    let mut subject = Built::new("alarms.c").scenario("starts_a_thread");
+    let plan = subject.under(Policy::RunToBlock);
+    let run = subject.run(&plan);
+    assert!(matches!(run.ended(), Ended::Unsupported { message, .. } if message.contains("SIGEV_THREAD")));
 }
 
 /// The finding is the fault and its place, whatever way the handler takes to its end.

@@ -14,7 +14,7 @@ use threadbare_trace::wire::{Ending, STOP_SIGNAL};
 
 use crate::carrier::Carrier;
 use crate::real::real;
-use crate::scheduler::{self, finish};
+use crate::scheduler::{self, Scheduler, finish};
 use crate::threads::CleanupBuffer;
 use crate::{active, library_code, log, modules, state, system};
 
@@ -299,6 +299,20 @@ extern "C" fn sigprocmask(how: c_int, set: *const libc::sigset_t, old: *mut libc
 /// The signals that the running thread has blocked.
 pub fn blocked() -> u64 {
     kernel_mask() | mine().hidden
+}
+
+/// The signals that thread `index` has blocked.
+pub fn blocked_by(sched: &Scheduler, index: usize) -> u64 {
+    let Signals { mask, hidden, .. } = sched.threads[index].handlers;
+    let is_suspended = are_different() && index != sched.current;
+    hidden | if is_suspended { mask } else { kernel_mask() }
+}
+
+/// The program has a handler for this signal.
+pub fn has_handler(signal: c_int) -> bool {
+    let mut current = default_action();
+    sigaction(signal, std::ptr::null(), &mut current);
+    is_handler(&current)
 }
 
 fn kernel_mask() -> u64 {

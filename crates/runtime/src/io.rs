@@ -20,7 +20,7 @@ use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, Scheduler, point};
 use crate::wait::Wait;
-use crate::{active, state, system, timers};
+use crate::{active, alarms, state, system, timers};
 
 /// The pretended address of "some descriptor".
 pub const ANY: u64 = u64::MAX;
@@ -380,7 +380,7 @@ fn poll_until(
 
 /// Waiting is the scheduler's affair: there are several threads, or a timer that only the scheduler knows of.
 fn is_controlled() -> bool {
-    active() && (scheduler::get().running || timers::are_running())
+    active() && (scheduler::get().running || timers::are_running() || alarms::are_running())
 }
 
 extern "C" fn poll_(entries: *mut libc::pollfd, count: u64, milliseconds: c_int, pc: u64) -> c_int {

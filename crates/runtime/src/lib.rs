@@ -23,6 +23,7 @@
 //! its own, it takes no lock, and while active it calls libc only for what has no effect on the program.
 //! The memory model is sequential consistency: each operation happens at once and for everybody.
 
+mod alarms;
 mod annotations;
 mod arena;
 mod atomics;

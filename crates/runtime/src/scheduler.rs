@@ -13,7 +13,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::wire::{Ending, MESSAGE_BYTES, PendingRecord, StackSpan};
-use threadbare_trace::{EventKind, ThreadId};
+use threadbare_trace::{EventKind, Outcome, ThreadId};
 
 use crate::bits::Bits;
 use crate::cancellation::{self, Cancellation};
@@ -22,7 +22,7 @@ use crate::context::{self, Context};
 use crate::plan::Follower;
 use crate::processors::Affinity;
 use crate::wait::{self, Wait};
-use crate::{calls, handlers, learn, log, races, signals, snapshots, state, system, timers};
+use crate::{alarms, calls, handlers, learn, log, races, signals, snapshots, state, system, timers};
 
 /// A logical thread.
 pub struct Thread {
@@ -38,6 +38,8 @@ pub struct Thread {
     pub timed_out: bool,
     /// Its wait is over for no reason.
     pub woken: bool,
+    /// It is to handle a signal, and to wait again.
+    pub interrupted: bool,
     pub done: bool,
     pub start: (Option<extern "C" fn(*mut c_void) -> *mut c_void>, *mut c_void),
     pub result: *mut c_void,
@@ -160,6 +162,7 @@ impl Thread {
             deadline: None,
             timed_out: false,
             woken: false,
+            interrupted: false,
             done: false,
             start: (None, std::ptr::null_mut()),
             result: std::ptr::null_mut(),
@@ -188,11 +191,28 @@ pub fn point(operation: Operation) -> bool {
     if sched.signals_for(me) != 0 && !matches!(operation.wait, Wait::Signal(_)) {
         signals::deliver();
     }
-    announce(me, &operation);
+    loop {
+        wait_for_turn(&operation);
+        let timed_out = chosen(&operation);
+        let sched = get();
+        if !std::mem::take(&mut sched.threads[sched.current].interrupted) {
+            return timed_out;
+        }
+        let Operation { kind, pc, object, .. } = operation;
+        log::Entry::new(kind, pc, object).outcome(Outcome::Failed).write();
+        signals::deliver();
+    }
+}
+
+/// Returns when the running thread is to do its operation, or to handle a signal and try again.
+fn wait_for_turn(operation: &Operation) {
+    let sched = get();
+    let me = sched.current;
+    announce(me, operation);
     if sched.running {
-        sched.follower.look(me, &operation, sched.threads[me].last_value);
+        sched.follower.look(me, operation, sched.threads[me].last_value);
         if sched.follower.watches_races() {
-            races::look(me, &operation);
+            races::look(me, operation);
         }
     }
     let thread = &mut sched.threads[me];
@@ -206,7 +226,6 @@ pub fn point(operation: Operation) -> bool {
     if next != me {
         sched.switch_to(next);
     }
-    chosen(&operation)
 }
 
 /// A second operation that happens together with the one before it: there is no choice between the two.
@@ -255,7 +274,11 @@ impl Scheduler {
     /// Who runs next. Ends the process when nobody can.
     fn choose(&mut self) -> usize {
         if !self.running {
-            while !(self.can_run(0) || self.wake_by_timer().is_some() || self.expire(0)) {
+            while !(self.can_run(0)
+                || self.interrupt().is_some()
+                || self.wake_by_timer().is_some()
+                || self.expire(0))
+            {
                 if !self.wait_outside() {
                     self.stuck();
                 }
@@ -301,7 +324,10 @@ impl Scheduler {
     fn pick_by_time(&mut self) -> Option<usize> {
         self.look_outside();
         let ready = self.ready.iter().find(|&index| self.can_run(index));
-        ready.or_else(|| self.wake_by_timer()).or_else(|| self.expire_earliest(Scheduler::may_expire))
+        ready
+            .or_else(|| self.interrupt())
+            .or_else(|| self.wake_by_timer())
+            .or_else(|| self.expire_earliest(Scheduler::may_expire))
     }
 
     #[inline]
@@ -314,7 +340,11 @@ impl Scheduler {
     fn may_go_on(&self, index: usize) -> bool {
         let thread = &self.threads[index];
         let cancelled = thread.cancellable && thread.cancellation.is_due() && thread.wait.may_end(index);
-        thread.timed_out || thread.woken || cancelled || thread.wait.is_over(self, index)
+        thread.timed_out
+            || thread.woken
+            || thread.interrupted
+            || cancelled
+            || thread.wait.is_over(self, index)
     }
 
     /// A timed wait that could time out, and the thread then go on at once.
@@ -366,7 +396,7 @@ impl Scheduler {
     /// Thread `index` can go on, or its wait was made to end. A sleep ends no earlier than by itself.
     pub fn can_be_made_to_run(&mut self, index: usize) -> bool {
         self.can_run(index)
-            || self.is_ended_by_timer(index)
+            || self.is_ended_by_timer_or_signal(index)
             || !self.sleeps_on(index) && self.expire(index)
             || self.wake_spuriously(index)
     }
@@ -395,15 +425,17 @@ impl Scheduler {
         if timers::fire_due(self.now) {
             self.look_outside();
         }
+        alarms::fire_due(self);
     }
 
     /// Lets time pass from timer to timer, up to `limit`, until `found` somebody.
     fn run_timers(
         &mut self,
         limit: Option<u64>,
-        found: impl Fn(&Scheduler) -> Option<usize>,
+        found: impl Fn(&mut Scheduler) -> Option<usize>,
     ) -> Option<usize> {
-        while let Some(next) = timers::next().filter(|&next| limit.is_none_or(|limit| next <= limit)) {
+        let next = |sched: &Scheduler| timers::next().into_iter().chain(alarms::next(sched)).min();
+        while let Some(next) = next(self).filter(|&next| limit.is_none_or(|limit| next <= limit)) {
             self.advance_to(next);
             let somebody = found(self);
             if somebody.is_some() {
@@ -417,14 +449,16 @@ impl Scheduler {
     fn wake_by_timer(&mut self) -> Option<usize> {
         let timed = self.timed.iter().filter(|&index| self.may_expire(index));
         let limit = timed.filter_map(|index| self.threads[index].deadline).min();
-        self.run_timers(limit, |sched| sched.ready.iter().find(|&index| sched.can_run(index)))
+        self.run_timers(limit, |sched| {
+            let ready = sched.ready.iter().find(|&index| sched.can_run(index));
+            ready.or_else(|| sched.interrupt())
+        })
     }
 
-    /// A timer ends the wait of `index`. It does not while others can run: it may stand for a sleep.
-    fn is_ended_by_timer(&mut self, index: usize) -> bool {
-        let may_be = matches!(self.threads[index].wait, Wait::Ready { .. })
-            && !self.alive.iter().any(|other| self.can_run(other));
-        if may_be {
+    /// A timer or a signal ends the wait of `index`. It does not while others can run: it may stand for a sleep.
+    fn is_ended_by_timer_or_signal(&mut self, index: usize) -> bool {
+        let may_be = !self.alive.iter().any(|other| self.can_run(other));
+        if may_be && self.interrupt().is_none() {
             self.wake_by_timer();
         }
         may_be && self.can_run(index)

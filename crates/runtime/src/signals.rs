@@ -2,7 +2,7 @@
 //!
 //! A signal sent with `pthread_kill` is kept for its thread until that waits for it, one sent with `kill` until
 //! any thread does. A thread that does not wait has it delivered at its next operation, as a call of the handler
-//! that the program installed.
+//! that the program installed; one that waits for something else, when nobody can run.
 
 use std::ffi::{c_int, c_void};
 
@@ -12,9 +12,9 @@ use threadbare_trace::wire::PROCESS;
 use crate::active;
 use crate::cancellation;
 use crate::entry::intercept;
-use crate::handlers::blocked;
+use crate::handlers::{blocked, blocked_by};
 use crate::identity;
-use crate::log::Entry;
+use crate::log::{self, Entry};
 use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, Scheduler, point};
@@ -49,6 +49,46 @@ impl Scheduler {
     /// Signals that thread `index` has been sent, or the process.
     pub fn signals_for(&self, index: usize) -> u64 {
         self.threads[index].signals | self.signals
+    }
+
+    /// Some thread does nothing but wait for this signal.
+    pub fn is_waited_for(&self, signal: c_int) -> bool {
+        let waits = |index: usize| matches!(self.threads[index].wait, Wait::Signal(wanted) if wanted & bit(signal) != 0);
+        self.alive.iter().any(waits)
+    }
+
+    /// Sends the process a signal that some thread will have.
+    pub fn send_to_process(&mut self, signal: c_int) {
+        self.signals |= bit(signal);
+        for index in self.alive.iter() {
+            if matches!(self.threads[index].wait, Wait::Signal(_)) {
+                self.ready.insert(index);
+            }
+        }
+    }
+
+    /// Nobody can run: has somebody who waits for something else handle a signal that was sent.
+    pub fn interrupt(&mut self) -> Option<usize> {
+        let is_due = |&index: &usize| {
+            let sent = self.signals_for(index);
+            sent != 0 && sent & !blocked_by(self, index) != 0 && self.may_try_again(index)
+        };
+        let index = self.alive.iter().find(is_due)?;
+        self.threads[index].interrupted = true;
+        self.ready.insert(index);
+        Some(index)
+    }
+
+    /// What thread `index` waits to do can be given up and tried again.
+    fn may_try_again(&self, index: usize) -> bool {
+        // SAFETY: the slot of a thread that exists.
+        let kind = EventKind::from_byte(unsafe { (*log::pending(index)).kind });
+        match kind {
+            Some(EventKind::Sleep) => !matches!(self.threads[index].wait, Wait::Signal(_)),
+            Some(EventKind::Lock | EventKind::ReadLock | EventKind::SemWait | EventKind::Join) => true,
+            Some(EventKind::FutexResume | EventKind::Io) => true,
+            _ => false,
+        }
     }
 
     /// The running thread has had these; what was sent to it alone counts first.
@@ -91,13 +131,7 @@ extern "C" fn kill_process(process: libc::pid_t, signal: c_int, pc: u64) -> c_in
     let pc = users_call(pc);
     point(Operation::new(EventKind::Signal, pc, PROCESS));
     Entry::new(EventKind::Signal, pc, PROCESS).value(signal as u64).write();
-    let sched = scheduler::get();
-    sched.signals |= bit(signal);
-    for index in sched.alive.iter() {
-        if matches!(sched.threads[index].wait, Wait::Signal(_)) {
-            sched.ready.insert(index);
-        }
-    }
+    scheduler::get().send_to_process(signal);
     0
 }
 

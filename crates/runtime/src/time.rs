@@ -18,7 +18,7 @@ pub type Clock = libc::clockid_t;
 type Time = *const libc::timespec;
 type TimeOut = *mut libc::timespec;
 
-const SECOND: u64 = 1_000_000_000;
+pub const SECOND: u64 = 1_000_000_000;
 /// What the wall clock says when a program starts: 1 January 2024, 00:00 UTC.
 const WALL_START: u64 = 1_704_067_200 * SECOND;
 /// What a monotonic clock says then.
@@ -28,6 +28,10 @@ const LOOK: u64 = 1000;
 
 pub fn nanoseconds(time: &libc::timespec) -> u64 {
     (time.tv_sec.max(0) as u64).saturating_mul(SECOND).saturating_add(time.tv_nsec.max(0) as u64)
+}
+
+pub fn is_valid(time: &libc::timespec) -> bool {
+    time.tv_sec >= 0 && (0..1_000_000_000).contains(&time.tv_nsec)
 }
 
 pub fn timespec(nanoseconds: u64) -> libc::timespec {

@@ -61,7 +61,7 @@ extern "C" fn set(descriptor: c_int, flags: c_int, new: Setting, old: SettingOut
     // SAFETY: the program's setting.
     let libc::itimerspec { it_interval, it_value } = unsafe { new.read() };
     let known_flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
-    if flags & !known_flags != 0 || !is_valid(&it_interval) || !is_valid(&it_value) {
+    if flags & !known_flags != 0 || !time::is_valid(&it_interval) || !time::is_valid(&it_value) {
         return system::fail(libc::EINVAL);
     }
     let pc = users_call(pc);
@@ -97,10 +97,6 @@ extern "C" fn timerfd_gettime(descriptor: c_int, setting: SettingOut) -> c_int {
             0
         }
     }
-}
-
-fn is_valid(time: &libc::timespec) -> bool {
-    time.tv_sec >= 0 && (0..1_000_000_000).contains(&time.tv_nsec)
 }
 
 /// The timer that the program has under this number, if it is one.

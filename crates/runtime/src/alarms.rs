@@ -1,0 +1,256 @@
+//! Timers that send a signal, in virtual time: `alarm`, `setitimer` and `timer_create`.
+//!
+//! Most of them guard a program that might hang, or end one that would go on. Time passes when nobody can run, so
+//! neither happens while somebody can. Where the signal would merely kill the program, it is never sent: what such a
+//! timer guards against, the runtime sees for itself.
+
+use std::ffi::{c_int, c_long, c_uint, c_void};
+
+use threadbare_trace::wire::Ending;
+
+use crate::carrier::Carrier;
+use crate::entry::intercept;
+use crate::modules::users_call;
+use crate::real::real;
+use crate::scheduler::{self, Scheduler, finish};
+use crate::time::{self, Clock, SECOND};
+use crate::{active, handlers, system};
+
+struct Alarm {
+    id: usize,
+    /// 0 for none.
+    signal: c_int,
+    clock: Clock,
+    /// When it is over, in virtual time, if it runs.
+    deadline: Option<u64>,
+    /// Nanoseconds after which it is over again; 0 for once.
+    interval: u64,
+}
+
+static ALARMS: Carrier<Vec<Alarm>> = Carrier::new(Vec::new());
+/// The last number that an alarm was given.
+static LAST: Carrier<usize> = Carrier::new(OF_PROCESS);
+
+/// The number of the one that every process has.
+const OF_PROCESS: usize = 0;
+
+const MICROSECOND: u64 = 1000;
+
+/// Some alarm is running.
+pub fn are_running() -> bool {
+    ALARMS.get().iter().any(|alarm| alarm.deadline.is_some())
+}
+
+/// When the next one is over that would do something.
+pub fn next(sched: &Scheduler) -> Option<u64> {
+    let wanted = ALARMS.get().iter().filter(|alarm| is_wanted(sched, alarm.signal));
+    wanted.filter_map(|alarm| alarm.deadline).min()
+}
+
+/// The program does something about this signal.
+fn is_wanted(sched: &Scheduler, signal: c_int) -> bool {
+    signal != 0 && (handlers::has_handler(signal) || sched.is_waited_for(signal))
+}
+
+/// Sends the signals of those that are over by now.
+pub fn fire_due(sched: &mut Scheduler) {
+    for alarm in ALARMS.get() {
+        let Some(deadline) = alarm.deadline.filter(|&deadline| deadline <= sched.now) else { continue };
+        let more = (sched.now - deadline).checked_div(alarm.interval);
+        alarm.deadline = more.map(|more| deadline.saturating_add((more + 1).saturating_mul(alarm.interval)));
+        if is_wanted(sched, alarm.signal) {
+            sched.send_to_process(alarm.signal);
+        }
+    }
+}
+
+fn find(id: usize) -> Option<&'static mut Alarm> {
+    ALARMS.get().iter_mut().find(|alarm| alarm.id == id)
+}
+
+fn of_process() -> &'static mut Alarm {
+    if find(OF_PROCESS).is_none() {
+        ALARMS.get().push(Alarm::new(OF_PROCESS, libc::SIGALRM, libc::CLOCK_REALTIME));
+    }
+    find(OF_PROCESS).expect("it was just put there")
+}
+
+impl Alarm {
+    fn new(id: usize, signal: c_int, clock: Clock) -> Alarm {
+        Alarm { id, signal, clock, deadline: None, interval: 0 }
+    }
+
+    /// Is over after so many nanoseconds, or not at all if there are none. What was left before.
+    fn set(&mut self, value: u64, interval: u64) -> u64 {
+        let left = self.left();
+        let now = scheduler::get().now;
+        self.deadline = (value > 0).then(|| now.saturating_add(value));
+        self.interval = interval;
+        left
+    }
+
+    /// Nanoseconds until it is over; 0 when it does not run.
+    fn left(&self) -> u64 {
+        let now = scheduler::get().now;
+        self.deadline.map_or(0, |deadline| deadline.saturating_sub(now).max(1))
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn alarm(seconds: c_uint) -> c_uint {
+    if !active() {
+        return real!(alarm(seconds => c_uint) -> c_uint);
+    }
+    of_process().set(u64::from(seconds) * SECOND, 0).div_ceil(SECOND) as c_uint
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ualarm(value: c_uint, interval: c_uint) -> c_uint {
+    if !active() {
+        return real!(ualarm(value => c_uint, interval => c_uint) -> c_uint);
+    }
+    let [value, interval] = [value, interval].map(|time| u64::from(time) * MICROSECOND);
+    of_process().set(value, interval).div_ceil(MICROSECOND) as c_uint
+}
+
+/// The nanoseconds of a time as the program has it; `None` if it is not one.
+fn from_timeval(time: libc::timeval) -> Option<u64> {
+    let is_time = time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec);
+    is_time.then(|| (time.tv_sec as u64).saturating_mul(SECOND) + time.tv_usec as u64 * MICROSECOND)
+}
+
+fn timeval(nanoseconds: u64) -> libc::timeval {
+    let microseconds = nanoseconds.div_ceil(MICROSECOND);
+    libc::timeval { tv_sec: (microseconds / 1_000_000) as i64, tv_usec: (microseconds % 1_000_000) as c_long }
+}
+
+type Interval = *const libc::itimerval;
+type IntervalOut = *mut libc::itimerval;
+
+#[unsafe(no_mangle)]
+extern "C" fn setitimer(which: c_int, new: Interval, old: IntervalOut) -> c_int {
+    if !active() {
+        return real!(setitimer(which => c_int, new => Interval, old => IntervalOut) -> c_int);
+    }
+    // SAFETY: null, or the program's setting.
+    let new = unsafe { new.as_ref() }.map(|new| (from_timeval(new.it_value), from_timeval(new.it_interval)));
+    let (Some(value), Some(interval)) = new.unwrap_or((Some(0), Some(0))) else {
+        return system::fail(libc::EINVAL);
+    };
+    if !old.is_null() && getitimer(which, old) != 0 {
+        return -1;
+    }
+    match which {
+        libc::ITIMER_REAL => {
+            of_process().set(value, interval);
+            0
+        }
+        // They count the processor's time, of which none ever passes.
+        libc::ITIMER_VIRTUAL | libc::ITIMER_PROF => 0,
+        _ => system::fail(libc::EINVAL),
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getitimer(which: c_int, setting: IntervalOut) -> c_int {
+    if !active() {
+        return real!(getitimer(which => c_int, setting => IntervalOut) -> c_int);
+    }
+    let (left, interval) = match which {
+        libc::ITIMER_REAL => (of_process().left(), of_process().interval),
+        libc::ITIMER_VIRTUAL | libc::ITIMER_PROF => (0, 0),
+        _ => return system::fail(libc::EINVAL),
+    };
+    if setting.is_null() {
+        return system::fail(libc::EFAULT);
+    }
+    // SAFETY: the program's place for it.
+    unsafe { setting.write(libc::itimerval { it_interval: timeval(interval), it_value: timeval(left) }) };
+    0
+}
+
+intercept! {
+    timer_create/3 => create;
+}
+
+type Id = *mut c_void;
+type Setting = *const libc::itimerspec;
+type SettingOut = *mut libc::itimerspec;
+
+extern "C" fn create(clock: Clock, event: *const libc::sigevent, id: *mut Id, pc: u64) -> c_int {
+    if !active() {
+        return real!(timer_create(clock => Clock, event => *const libc::sigevent, id => *mut Id) -> c_int);
+    }
+    // SAFETY: null, or the program's wish.
+    let signal = match unsafe { event.as_ref() } {
+        None => libc::SIGALRM,
+        Some(event) if event.sigev_notify == libc::SIGEV_NONE => 0,
+        Some(event) if event.sigev_notify == libc::SIGEV_THREAD => {
+            let what = "a timer that starts a thread (timer_create with SIGEV_THREAD) is not supported";
+            finish(Ending::Unsupported, 0, users_call(pc), what)
+        }
+        Some(event) if (1..=64).contains(&event.sigev_signo) => event.sigev_signo,
+        Some(_) => return system::fail(libc::EINVAL),
+    };
+    let number = LAST.get();
+    *number += 1;
+    ALARMS.get().push(Alarm::new(*number, signal, clock));
+    // SAFETY: the program's place for it.
+    unsafe { id.write(*number as Id) };
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn timer_settime(id: Id, flags: c_int, new: Setting, old: SettingOut) -> c_int {
+    if !active() {
+        return real!(timer_settime(id => Id, flags => c_int, new => Setting, old => SettingOut) -> c_int);
+    }
+    // SAFETY: null, or the program's setting.
+    let (Some(alarm), Some(new)) = (find(id as usize), unsafe { new.as_ref() }) else {
+        return system::fail(libc::EINVAL);
+    };
+    if !time::is_valid(&new.it_value) || !time::is_valid(&new.it_interval) {
+        return system::fail(libc::EINVAL);
+    }
+    if !old.is_null() {
+        timer_gettime(id, old);
+    }
+    let value = time::nanoseconds(&new.it_value);
+    let is_absolute = flags & libc::TIMER_ABSTIME != 0 && value > 0;
+    let passed = time::start_of(alarm.clock).saturating_add(scheduler::get().now);
+    let value = if is_absolute { value.saturating_sub(passed).max(1) } else { value };
+    alarm.set(value, time::nanoseconds(&new.it_interval));
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn timer_gettime(id: Id, setting: SettingOut) -> c_int {
+    if !active() {
+        return real!(timer_gettime(id => Id, setting => SettingOut) -> c_int);
+    }
+    let Some(alarm) = find(id as usize) else { return system::fail(libc::EINVAL) };
+    let (it_interval, it_value) = (time::timespec(alarm.interval), time::timespec(alarm.left()));
+    // SAFETY: the program's place for it.
+    unsafe { setting.write(libc::itimerspec { it_interval, it_value }) };
+    0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn timer_getoverrun(id: Id) -> c_int {
+    if !active() {
+        return real!(timer_getoverrun(id => Id) -> c_int);
+    }
+    if find(id as usize).is_some() { 0 } else { system::fail(libc::EINVAL) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn timer_delete(id: Id) -> c_int {
+    if !active() {
+        return real!(timer_delete(id => Id) -> c_int);
+    }
+    if find(id as usize).is_none() {
+        return system::fail(libc::EINVAL);
+    }
+    ALARMS.get().retain(|alarm| alarm.id != id as usize);
+    0
+}
