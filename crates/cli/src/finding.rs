@@ -18,8 +18,8 @@ pub struct Finding {
     kind_of_line: &'static str,
     /// `assertion`, `deadlock`, …
     pub kind: String,
-    /// It was run again and happened again.
-    pub confirmed: bool,
+    /// It was run again and happened again. What did not is no finding.
+    confirmed: bool,
     /// The failure's own words.
     pub failure: String,
     pub locations: Vec<Place>,
@@ -60,7 +60,7 @@ impl Place {
 }
 
 impl Finding {
-    pub fn new(trace: Trace, run: u64, method: &'static str, confirmed: bool) -> Finding {
+    pub fn new(trace: Trace, run: u64, method: &'static str) -> Finding {
         let kind = match &trace.end {
             End::Failed { kind, .. } => kind.finding(),
             _ => "unknown",
@@ -68,7 +68,7 @@ impl Finding {
         Finding {
             kind_of_line: "finding",
             kind: kind.to_owned(),
-            confirmed,
+            confirmed: true,
             failure: screen::ending(&trace),
             locations: locations(&trace),
             variables: contended(&trace),

@@ -38,6 +38,7 @@ fn channels_made_early_are_each_runs_own() {
         ("sockets", &["1 byte"]),
         ("events", &["5"]),
         ("epolls", &["0, 1 ready"]),
+        ("epolls_in_vain", &["deadlock"]),
     ]);
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 
 use crate::carrier::Carrier;
 use crate::real::real;
-use crate::{active, processors, state};
+use crate::{active, files, processors, state};
 use threadbare_trace::Random;
 
 static RANDOM: Carrier<Random> = Carrier::new(Random(0));
@@ -118,6 +118,7 @@ macro_rules! open {
             if processors::is_limit(path) {
                 return processors::no_limit();
             }
+            files::opens(flags);
             real!($name(path => *const c_char, flags => c_int, mode => c_uint) -> c_int)
         }
     )+ };
@@ -136,6 +137,7 @@ macro_rules! fopen {
                 processors::no_limit();
                 return std::ptr::null_mut();
             }
+            files::opens_as(mode);
             real!($name(path => *const c_char, mode => *const c_char) -> *mut libc::FILE)
         }
     )+ };

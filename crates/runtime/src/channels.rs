@@ -171,6 +171,12 @@ fn watcher(descriptor: c_int) -> Option<Watcher> {
     Some(Watcher { descriptor, close_on_exec: closes_on_exec(descriptor), watched: watched.collect() })
 }
 
+/// The descriptors that an epoll descriptor watches; `None` for any other.
+pub fn watched(descriptor: c_int) -> Option<Vec<c_int>> {
+    let watcher = watcher(descriptor)?;
+    Some(watcher.watched.into_iter().map(|(descriptor, ..)| descriptor).collect())
+}
+
 /// Gives this run channels of its own.
 pub fn separate() {
     CHANNELS.get().iter().for_each(renew);

@@ -1,12 +1,14 @@
-//! Open files: each run has its own position in them.
+//! Files: each run has its own position in those that were open at its beginning, and what it changes is noted.
 //!
 //! Descriptors are shared across a fork, position included. So a file that was opened before the first thread
-//! is opened anew in each run, at the place where it stood.
+//! is opened anew in each run, at the place where it stood. What a run has done to files, though, stays: nothing can go
+//! on from before that.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 
 use crate::carrier::Carrier;
-use crate::descriptors;
+use crate::real::real;
+use crate::{descriptors, io};
 
 #[derive(Clone, Copy)]
 struct Position {
@@ -55,4 +57,81 @@ pub fn separate() {
             }
         }
     }
+}
+
+/// A file is opened with these flags.
+pub fn opens(flags: c_int) {
+    if flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) != 0 {
+        io::goes_outside();
+    }
+}
+
+/// A file is opened as a stream with this mode.
+pub fn opens_as(mode: *const c_char) {
+    // SAFETY: the program's string, if there is one.
+    if !mode.is_null()
+        && unsafe { CStr::from_ptr(mode) }.to_bytes().iter().any(|letter| b"wa+".contains(letter))
+    {
+        io::goes_outside();
+    }
+}
+
+macro_rules! open_at {
+    ($($name:ident)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+            opens(flags);
+            real!($name(
+                directory => c_int, path => *const c_char, flags => c_int, mode => c_uint
+            ) -> c_int)
+        }
+    )+ };
+}
+open_at! { openat openat64 }
+
+/// Exports functions of libc's that change files, with arguments as they come in registers.
+macro_rules! change {
+    ($($name:ident($($arg:ident),*);)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: usize),*) -> usize {
+            io::goes_outside();
+            real!($name($($arg => usize),*) -> usize)
+        }
+    )+ };
+}
+
+change! {
+    chmod(path, mode);
+    creat(path, mode);
+    creat64(path, mode);
+    freopen(path, mode, stream);
+    freopen64(path, mode, stream);
+    ftruncate(file, length);
+    ftruncate64(file, length);
+    link(old, new);
+    linkat(directory, old, other, new, flags);
+    mkdir(path, mode);
+    mkdirat(directory, path, mode);
+    mkdtemp(path);
+    mkfifo(path, mode);
+    mkostemp(path, flags);
+    mkostemp64(path, flags);
+    mkstemp(path);
+    mkstemp64(path);
+    mkstemps(path, suffix);
+    remove(path);
+    rename(old, new);
+    renameat(directory, old, other, new);
+    renameat2(directory, old, other, new, flags);
+    rmdir(path);
+    shm_open(name, flags, mode);
+    shm_unlink(name);
+    symlink(target, path);
+    symlinkat(target, directory, path);
+    tmpfile();
+    tmpfile64();
+    truncate(path, length);
+    truncate64(path, length);
+    unlink(path);
+    unlinkat(directory, path, flags);
 }

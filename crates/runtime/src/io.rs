@@ -3,7 +3,7 @@
 //! The call itself is left to the kernel, but only once it will not block: before it, the thread waits, as the
 //! scheduler understands it, for the descriptor to be ready. Whatever any thread does to a descriptor may make
 //! another one ready, so all who wait look again after it. When nobody else can run, the world outside is
-//! waited for, in real time; it is a deadlock if everything waited for is a pipe of the program's own.
+//! waited for, in real time; it is a deadlock if everything waited for can only come from the program itself.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,14 @@ use threadbare_trace::EventKind;
 use crate::cancellation;
 use crate::carrier::Carrier;
 use crate::channels::{self, Kind};
-use crate::descriptors::{bad_descriptor, is_the_tools};
+use crate::descriptors::{self, bad_descriptor, is_the_tools};
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Operation, Scheduler, point};
 use crate::wait::Wait;
-use crate::{active, alarms, state, system, timers};
+use crate::{active, alarms, state, system, time, timers};
 
 /// The pretended address of "some descriptor".
 pub const ANY: u64 = u64::MAX;
@@ -30,12 +30,19 @@ static OWN: Carrier<Vec<c_int>> = Carrier::new(Vec::new());
 /// A child process may hold any descriptor's other end.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// A pipe, a socket or the like has been used.
+/// A pipe, a socket or the like has been used, or a file changed.
 static USED: Carrier<bool> = Carrier::new(false);
 
-/// The program has made a child process.
+/// The program makes a child process.
 pub fn forked() {
     FORKED.store(true, Ordering::Relaxed);
+}
+
+/// The program changes something outside that stays changed when the run is over.
+pub fn goes_outside() {
+    if active() && scheduler::get().running {
+        *USED.get() = true;
+    }
 }
 
 /// There has been input or output that another process could notice, or another thread undo, or there may be.
@@ -92,7 +99,7 @@ fn may_block(descriptor: c_int) -> bool {
 }
 
 /// Waits until one of the entries is ready; `true` when the time was up first.
-fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>, pc: u64) -> bool {
+pub fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>, pc: u64) -> bool {
     let ready = Wait::Ready { entries: entries.as_mut_ptr() as u64, count: entries.len() as u64 };
     let waiting = if blocking { ready } else { Wait::Nothing };
     let timed_out =
@@ -101,13 +108,29 @@ fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>, pc:
     timed_out
 }
 
+/// How long a call on this descriptor may wait, in nanoseconds, if the program has set a limit: sockets can have one.
+fn time_limit(descriptor: c_int, events: i16) -> Option<u64> {
+    let option = if events == libc::POLLOUT { libc::SO_SNDTIMEO } else { libc::SO_RCVTIMEO };
+    let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut size = size_of_val(&limit) as libc::socklen_t;
+    let (place, size) = ((&raw mut limit) as u64, (&raw mut size) as u64);
+    let arguments = [descriptor as u64, libc::SOL_SOCKET as u64, option as u64, place, size, 0];
+    if system::call(libc::SYS_getsockopt, arguments) < 0 {
+        return None;
+    }
+    let nanoseconds = limit.tv_sec as u64 * time::SECOND + limit.tv_usec as u64 * 1000;
+    (nanoseconds > 0).then_some(nanoseconds)
+}
+
 /// Does `call` on a descriptor when it will not block.
 fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> isize {
     let pc = users_call(pc);
     let mut entry = [libc::pollfd { fd: descriptor, events, revents: 0 }];
     let blocking = may_block(descriptor);
-    wait(&mut entry, blocking, None, pc);
-    let result = call();
+    let limit = if blocking { time_limit(descriptor, events) } else { None };
+    let deadline = limit.map(|limit| scheduler::get().now.saturating_add(limit));
+    let timed_out = wait(&mut entry, blocking, deadline, pc);
+    let result = if timed_out { system::fail(libc::EAGAIN) as isize } else { call() };
     // SAFETY: errno of the running thread.
     if !blocking && result < 0 && unsafe { *libc::__errno_location() } == libc::EAGAIN {
         looked_in_vain();
@@ -221,7 +244,6 @@ when_ready! {
     accept4_ => accept4(address: *mut libc::sockaddr, len: *mut libc::socklen_t, flags: c_int) -> c_int, libc::POLLIN;
     eventfd_read_ => eventfd_read(value: *mut u64) -> c_int, libc::POLLIN;
     eventfd_write_ => eventfd_write(value: u64) -> c_int, libc::POLLOUT;
-    shutdown_ => shutdown(how: c_int) -> c_int, 0;
 }
 
 extern "C" fn read_(descriptor: c_int, buffer: *mut c_void, len: usize, pc: u64) -> isize {
@@ -296,6 +318,18 @@ extern "C" fn close_(descriptor: c_int, pc: u64) -> c_int {
     result
 }
 
+extern "C" fn shutdown_(descriptor: c_int, how: c_int, pc: u64) -> c_int {
+    let call = || real!(shutdown(descriptor => c_int, how => c_int) -> c_int);
+    if !is_modelled(descriptor) {
+        return call();
+    }
+    let pc = users_call(pc);
+    point(Operation::new(EventKind::Io, pc, 0));
+    let result = call();
+    done(descriptor, pc);
+    result
+}
+
 /// These descriptors are closed; their numbers may come to mean something else.
 pub fn forget(closed: impl Fn(c_int) -> bool) {
     OWN.get().retain(|&own| !closed(own));
@@ -306,6 +340,13 @@ pub fn forget(closed: impl Fn(c_int) -> bool) {
 /// Nobody outside has the other end of this descriptor.
 pub fn owns(descriptor: c_int) {
     OWN.get().push(descriptor);
+}
+
+/// What comes to this descriptor comes from the program itself.
+fn is_own(descriptor: c_int) -> bool {
+    let is_same = |&own: &c_int| descriptors::are_same(own, descriptor);
+    OWN.get().iter().any(is_same)
+        || channels::watched(descriptor).is_some_and(|watched| watched.into_iter().all(is_own))
 }
 
 /// Notes descriptors whose both ends are here.
@@ -534,7 +575,7 @@ impl Scheduler {
                 entries.extend(unsafe { slice(first as *mut libc::pollfd, count) }.iter());
             }
         }
-        let all_own = entries.iter().all(|entry| OWN.get().contains(&entry.fd));
+        let all_own = entries.iter().all(|entry| is_own(entry.fd));
         if all_own && !has_forked() {
             return false;
         }

@@ -34,6 +34,7 @@ mod cancellation;
 mod carrier;
 mod chance;
 mod channels;
+mod children;
 mod conditions;
 mod context;
 mod decisions;

@@ -1,18 +1,16 @@
 //! The beginning and the end of the process, orderly or not.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::Ordering;
 
 use threadbare_trace::EventKind;
 use threadbare_trace::wire::{Ending, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;
-use crate::hooks::{IGNORE, WATCH};
 use crate::log::Entry;
 use crate::real::real;
 use crate::scheduler::{Operation, finish, point};
-use crate::{ACTIVE, active, handlers, identity, library_code, log, modules, panics, system, threads};
+use crate::{active, handlers, library_code, log, modules, panics, system, threads};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 
@@ -85,8 +83,6 @@ intercept! {
     abort/0 => abort_;
     __assert_fail/4 => assert_fail;
     __assert_perror_fail/4 => assert_perror_fail;
-    fork/0 => fork_;
-    vfork/0 => fork_;
 }
 
 /// The end of the process is an operation like any other: threads nobody joined may go first.
@@ -203,24 +199,6 @@ extern "C" fn assert_perror_fail(
     // SAFETY: libc's string for an error number.
     let expression = unsafe { CStr::from_ptr(libc::strerror(error)) }.to_string_lossy();
     finish(Ending::Assertion, line, pc, &expression)
-}
-
-/// A child of the tested program is not under test: it runs as if the runtime were inactive.
-extern "C" fn fork_(_: u64) -> libc::pid_t {
-    let parent = real!(getpid() -> libc::pid_t);
-    let child = real!(fork() -> libc::pid_t);
-    crate::io::forked();
-    if child == 0 && active() {
-        ACTIVE.store(false, Ordering::Relaxed);
-        WATCH.store(IGNORE, Ordering::Relaxed);
-        // It must not outlive the run, which may be over already.
-        identity::stay_bound();
-        // SAFETY: a plain system call.
-        if unsafe { libc::getppid() } != parent {
-            system::exit(1);
-        }
-    }
-    child
 }
 
 /// Makes a copy of the process, by the bare system call: glibc's fork would take the parked threads' stacks for

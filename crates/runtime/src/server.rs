@@ -9,7 +9,8 @@ use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::{self, die};
 use crate::{
-    chance, channels, files, heap, identity, learn, log, scheduler, shadow, snapshots, state, system, threads,
+    chance, channels, children, files, heap, identity, learn, log, scheduler, shadow, snapshots, state,
+    system, threads,
 };
 
 /// Contexts made before anything is known of the program.
@@ -25,7 +26,7 @@ fn serve_plans() {
     log::prologue(heap::live_blocks());
     files::remember();
     channels::remember();
-    let before = children();
+    let before = children::all();
     adopt_orphans();
     send(&[message::READY]);
     loop {
@@ -110,23 +111,12 @@ fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// The server's child processes.
-fn children() -> Vec<libc::pid_t> {
-    // Most programs never have any, and then this is all it costs.
-    const ANY_AT_ALL: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
-    if system::call(libc::SYS_waitid, [libc::P_ALL.into(), 0, 0, ANY_AT_ALL, 0, 0]) < 0 {
-        return Vec::new();
-    }
-    let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-    listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
-}
-
 /// Ends what a run has left running, that is all children but snapshots and those that the program had before any
 /// run.
 fn end_orphans(before: &[libc::pid_t]) {
     // Those who die leave their own children to the server.
     let is_orphan = |child: &&libc::pid_t| !before.contains(child) && !snapshots::is_one(**child);
-    while let Some(&orphan) = children().iter().find(is_orphan) {
+    while let Some(&orphan) = children::all().iter().find(is_orphan) {
         system::call(libc::SYS_kill, [orphan as u64, libc::SIGKILL as u64, 0, 0, 0, 0]);
         wait_for(orphan);
     }

@@ -24,7 +24,6 @@ enum Line {
 #[derive(Deserialize)]
 struct Finding {
     kind: String,
-    confirmed: bool,
     failure: String,
     locations: Vec<Place>,
     clip: Option<PathBuf>,
@@ -130,11 +129,10 @@ fn print_finding(finding: &Finding) {
     let places: Vec<String> =
         finding.locations.iter().map(|place| format!("{}:{}", place.file, place.line)).collect();
     println!(
-        "  {} in {} (run {}{}): {} at {}{}",
+        "  {} in {} (run {}): {} at {}{}",
         finding.kind,
         finding.test,
         finding.run,
-        if finding.confirmed { "" } else { ", not confirmed" },
         finding.failure,
         places.join(", "),
         finding.clip.as_ref().map_or_else(String::new, |clip| format!(": {}", clip.display())),

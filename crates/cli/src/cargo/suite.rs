@@ -75,6 +75,10 @@ struct Report {
     runs: u64,
     /// Of how many of these only the beginning was run.
     beginnings: u64,
+    /// How many of these were stopped at the time limit.
+    late: u64,
+    /// How many of these failed, though not when the same schedule was forced.
+    unconfirmed: u64,
     seconds: f64,
     /// Why it could not be run.
     problem: Option<String>,
@@ -105,6 +109,8 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
         result: Verdict::Passed,
         runs: 0,
         beginnings: 0,
+        late: 0,
+        unconfirmed: 0,
         seconds: 0.0,
         problem: None,
         findings: Vec::new(),
@@ -121,8 +127,10 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
         Err(error) => Err(error.into()),
     };
     report.findings = findings.into_inner();
-    (report.runs, report.beginnings) =
-        result.as_ref().map_or((0, 0), |summary| (summary.runs, summary.beginnings));
+    if let Ok(summary) = &result {
+        (report.runs, report.beginnings) = (summary.runs, summary.beginnings);
+        (report.late, report.unconfirmed) = (summary.late(), summary.unconfirmed);
+    }
     let result = result.and_then(|summary| verdict(&summary, &terms));
     report.result = result.unwrap_or_else(|problem| {
         report.problem = Some(problem.to_string());
@@ -359,10 +367,18 @@ fn line(report: &Report) -> String {
         (Verdict::CouldNotRun, _) => format!("({})", report.problem.as_deref().unwrap_or_default()),
         (Verdict::PassedInPart, runs) => format!("({runs} runs, none to its end: it is too long)"),
         (_, 1) => "(1 run)".to_owned(),
-        (_, runs) if report.beginnings > 0 => {
-            format!("({runs} runs, {} of them in part)", report.beginnings)
+        (_, runs) => {
+            let mut parts = vec![format!("{runs} runs")];
+            let mut add = |count: u64, what: &str| {
+                if count > 0 {
+                    parts.push(format!("{count} {what}"));
+                }
+            };
+            add(report.beginnings, "of them in part");
+            add(report.late, "stopped at the time limit");
+            add(report.unconfirmed, "failed, but not when the same schedule was forced");
+            format!("({})", parts.join(", "))
         }
-        (_, runs) => format!("({runs} runs)"),
     };
     let program = Style::new().magenta().apply_to(&report.program);
     let word = style.bold().apply_to(format!("{word:>12}"));

@@ -310,41 +310,59 @@ impl Hunt<'_> {
             return Ok(());
         }
         match self.look_closer(failing, key, outcome) {
-            // A race that the run had only on its way somewhere else is no loss.
-            Ok(finding) if key.kind == FailureKind::DataRace && !finding.confirmed => Ok(()),
-            Ok(finding) => {
+            Ok(Some(finding)) => {
                 self.summary.found(outcome.method);
                 (self.report)(finding)
+            }
+            // A race that the run had only on its way somewhere else is no loss.
+            Ok(None) if key.kind == FailureKind::DataRace => Ok(()),
+            Ok(None) => {
+                self.take_unconfirmed(key, outcome.ended());
+                Ok(())
             }
             Err(RunError::Cancelled) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Reduces a failing schedule, runs it again, and writes it down.
+    /// What cannot be shown again is no finding: something outside may have been to blame. A run that fails so later is
+    /// looked at again, a few times.
+    fn take_unconfirmed(&mut self, key: &FailureKey, ended: &Ended) {
+        const OFTEN: u64 = 5;
+        self.summary.unconfirmed += 1;
+        if self.summary.unconfirmed < OFTEN {
+            self.known.remove(key);
+        }
+        if let Ended::Failed { kind, message, pc, .. } = ended {
+            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
+            let place = self.worker.program().location(*pc);
+            self.summary.failed_once = Some(format!("{kind}{message} at {place}"));
+        }
+    }
+
+    /// Reduces a failing schedule, runs it again, and writes it down; `None` if it does not fail again.
     fn look_closer(
         &mut self,
         failing: &Plan,
         key: &FailureKey,
         outcome: &Outcome,
-    ) -> Result<Finding, RunError> {
+    ) -> Result<Option<Finding>, RunError> {
         let failing = self.shorten(failing, key)?;
         let (plan, _) = shrink(&mut self.worker, &failing, key)?;
         let run = self.worker.run(&plan)?;
-        let confirmed = run.failure().as_ref() == Some(key);
+        if run.failure().as_ref() != Some(key) {
+            return Ok(None);
+        }
         let trace = run.trace();
         let clip = clip(self.worker.program(), &plan, &trace, &self.ready.origin);
-        let mut finding = Finding::new(trace, outcome.number + 1, outcome.method, confirmed);
+        let mut finding = Finding::new(trace, outcome.number + 1, outcome.method);
         finding.tuple = outcome.tuple;
-        if !confirmed {
-            return Ok(finding);
-        }
         if let Err(error) = finding.save(&clip, self.ready, &self.terms.name, &self.terms.out) {
             self.progress.suspend(|| {
                 Problem::file("write a clip to", &self.terms.out, error).print();
             });
         }
-        Ok(finding)
+        Ok(Some(finding))
     }
 
     /// A livelock goes on for as long as it is let: a short piece of it shows as much.
@@ -369,9 +387,6 @@ pub fn print(finding: &Finding, json: bool, replay: &str) -> Result<(), Problem>
     match finding.tuple {
         Some(tuple) => say!("found in run {} ({} at {tuple})", finding.run, finding.method)?,
         None => say!("found in run {} ({})", finding.run, finding.method)?,
-    }
-    if !finding.confirmed {
-        say!("it did not happen again when the same schedule was forced, so there is no clip\n")?;
     }
     match &finding.clip {
         Some(clip) => say!("replay it with: {replay} {}\n", clip.display()),

@@ -20,6 +20,12 @@ pub struct Summary {
     pub events: u64,
     seconds: f64,
     pub findings: u64,
+    /// Failures that did not happen again when the same schedule was forced: no findings.
+    #[serde(skip_serializing_if = "is_none")]
+    pub unconfirmed: u64,
+    /// The last of them, in words.
+    #[serde(skip)]
+    pub failed_once: Option<String>,
     /// The most threads that a run had.
     #[serde(skip)]
     pub threads: u32,
@@ -85,6 +91,8 @@ impl Summary {
             events: 0,
             seconds: 0.0,
             findings: 0,
+            unconfirmed: 0,
+            failed_once: None,
             threads: 0,
             methods: BTreeMap::new(),
             exhausted: false,
@@ -119,6 +127,11 @@ impl Summary {
     pub fn found(&mut self, method: &'static str) {
         self.findings += 1;
         self.methods.entry(method).or_default().findings += 1;
+    }
+
+    /// Runs that were stopped because they took too long.
+    pub fn late(&self) -> u64 {
+        self.stopped.time_limit
     }
 
     /// No run came to its own end.
@@ -165,6 +178,12 @@ impl Summary {
             count => format!("{count} findings"),
         };
         say!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds)?;
+        if let Some(words) = &self.failed_once {
+            let count = self.unconfirmed;
+            let what = if count == 1 { "1 run" } else { &format!("{count} runs") };
+            say!("{what} failed, but not when the same schedule was forced: {words}")?;
+            say!("that depends on more than the schedule (time, files, other processes), and is no finding")?;
+        }
         if self.exhausted {
             say!("every schedule of this search was tried")?;
         }

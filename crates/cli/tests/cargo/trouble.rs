@@ -5,7 +5,7 @@ use crate::support::Project;
 #[test]
 fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
     let project = Project::new("trouble");
-    let said = project.threadbare(&["test", "--json", "--budget", "20runs", "--time-limit", "5"]);
+    let said = project.threadbare(&["test", "--json", "--budget", "60runs", "--time-limit", "5"]);
     // What builds is tested, though something does not.
     assert!(said.stderr.contains("mismatched types"), "{}", said.stderr);
     assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
@@ -13,13 +13,16 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
     let expected = [
         ("tests::aborts", "failed"),
         ("tests::aborts_after_a_caught_panic", "failed"),
+        ("tests::closes_half_and_waits_with_a_limit", "passed"),
         ("tests::counts_processors", "passed"),
         ("tests::is_a_stress_test", "passed-in-part"),
+        ("tests::makes_files_and_removes_them", "passed"),
         ("tests::never_ends", "could-not-run"),
         ("tests::prints_10_mb", "passed"),
         ("tests::starts_a_process", "passed"),
         ("tests::takes_its_time", "passed"),
         ("tests::talks_over_loopback", "passed"),
+        ("tests::talks_with_a_process", "passed"),
     ];
     assert_eq!(
         results,

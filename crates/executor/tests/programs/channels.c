@@ -68,10 +68,21 @@ static int epolls(void) {
     return 0;
 }
 
+/* Nobody outside can end this wait, whatever number the pipe goes by. */
+static int epolls_in_vain(void) {
+    pipe(ends);
+    set = epoll_create1(0);
+    both(nothing, nothing);
+    struct epoll_event event = {.events = EPOLLIN};
+    epoll_ctl(set, EPOLL_CTL_ADD, dup(ends[0]), &event);
+    return epoll_wait(set, &event, 1, -1);
+}
+
 int main(int argc, char **argv) {
     SCENARIO(pipes);
     SCENARIO(sockets);
     SCENARIO(events);
     SCENARIO(epolls);
+    SCENARIO(epolls_in_vain);
     return 91;
 }

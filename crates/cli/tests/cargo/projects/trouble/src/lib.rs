@@ -2,9 +2,10 @@
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::{TcpListener, TcpStream};
-    use std::process::Command;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::process::{Command, Stdio};
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
     use std::time::{Duration, Instant};
@@ -38,6 +39,38 @@ mod tests {
     }
 
     #[test]
+    fn talks_with_a_process() {
+        let mut cat = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut to_cat = cat.stdin.take().unwrap();
+        let writer = thread::spawn(move || to_cat.write_all(b"hello").unwrap());
+        let mut text = String::new();
+        cat.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        writer.join().unwrap();
+        assert!(cat.wait().unwrap().success());
+        assert_eq!(text, "hello");
+    }
+
+    #[test]
+    fn makes_files_and_removes_them() {
+        let directory = std::env::temp_dir().join(format!("trouble-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let file = directory.join("counter");
+        std::fs::write(&file, "0").unwrap();
+        let lock = Mutex::new(());
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let _alone = lock.lock().unwrap();
+                    let number: u32 = std::fs::read_to_string(&file).unwrap().parse().unwrap();
+                    std::fs::write(&file, (number + 1).to_string()).unwrap();
+                });
+            }
+        });
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "2");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
     fn takes_its_time() {
         let start = Instant::now();
         thread::spawn(|| thread::sleep(Duration::from_secs(3600))).join().unwrap();
@@ -53,6 +86,24 @@ mod tests {
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();
         client.join().unwrap();
         assert_eq!(text, "hello");
+    }
+
+    #[test]
+    fn closes_half_and_waits_with_a_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let server = thread::spawn(move || {
+            let mut text = String::new();
+            let mut stream = listener.accept().unwrap().0;
+            stream.read_to_string(&mut text).unwrap();
+            (text, stream)
+        });
+        client.write_all(b"hello").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let (text, _stream) = server.join().unwrap();
+        assert_eq!(text, "hello");
+        client.set_read_timeout(Some(Duration::from_secs(3600))).unwrap();
+        assert_eq!(client.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 
     #[test]
