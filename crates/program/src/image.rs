@@ -1,6 +1,7 @@
 //! One ELF file, read into memory: what is loaded where, its symbols, and the slots that calls go through.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,9 +11,11 @@ use gimli::LittleEndian;
 use object::elf::{ET_DYN, ET_EXEC, PT_LOAD};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _};
+use threadbare_trace::wire::CodeClass;
 
 use crate::ProgramError;
 use crate::debug_info::DebugInfo;
+use crate::library_code;
 use crate::symbols::{Kind, Symbols};
 use crate::unpoisoned;
 
@@ -42,6 +45,7 @@ pub(crate) struct Image {
     slots: HashMap<u64, Slot>,
     pub(crate) runtime: RuntimeUse,
     debug_info: OnceLock<DebugInfo>,
+    library_code: OnceLock<Vec<(Range<u64>, CodeClass)>>,
 }
 
 /// What is the same as long as a file is.
@@ -127,12 +131,12 @@ impl Image {
             return Err("nothing of it is loaded".to_string());
         }
         let (symbols, slots, runtime) = (Symbols::read(&elf), slots(&elf), runtime_use(&elf));
-        let debug_info = OnceLock::new();
-        Ok(Image { bytes, position_independent, segments, symbols, slots, runtime, debug_info })
+        let (debug_info, library_code) = (OnceLock::new(), OnceLock::new());
+        Ok(Image { bytes, position_independent, segments, symbols, slots, runtime, debug_info, library_code })
     }
 
     /// The addresses from the first loaded byte to the last, as linked, from the start of a page.
-    pub(crate) fn span(&self) -> std::ops::Range<u64> {
+    pub(crate) fn span(&self) -> Range<u64> {
         let start = self.segments.iter().map(|segment| segment.address).min().unwrap_or_default();
         let ends = self.segments.iter().map(|segment| segment.address.saturating_add(segment.memory_size));
         start & !(PAGE - 1)..ends.max().unwrap_or_default()
@@ -161,6 +165,11 @@ impl Image {
             Slot::Symbol(name) => Some(name),
             Slot::Address(target) => Some(&self.symbols.starting_at(*target, Kind::Function)?.name),
         }
+    }
+
+    /// The code of Rust's standard library, as linked, by address; found on first use.
+    pub(crate) fn library_code(&self) -> &[(Range<u64>, CodeClass)] {
+        self.library_code.get_or_init(|| library_code::functions(self))
     }
 
     /// Lines, types and frames; found on first use.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use threadbare_trace::wire::CodeClass;
 
+use crate::calls;
 use crate::image::Image;
 use crate::symbols::{self, Kind, Symbol};
 
@@ -38,14 +39,58 @@ const IS_FINISHED: &str = "is_finished";
 const COUNTED: [&str; 2] = ["alloc::sync::Arc<", "alloc::sync::Weak<"];
 const COUNTING: [&str; 5] = ["clone", "drop", "drop_slow", "downgrade", "new"];
 
-/// The functions of the standard library in a file, as linked, by address.
+/// The code of the standard library in a file, as linked, by address.
 pub(crate) fn functions(image: &Image) -> Vec<(Range<u64>, CodeClass)> {
     let functions = image.symbols.all(Kind::Function).filter(|symbol| symbol.is_rust());
-    functions.filter_map(|symbol| Some((symbol.range(), class(symbol)?))).collect()
+    functions.flat_map(|symbol| code_of(image, symbol)).collect()
 }
 
-fn class(symbol: &Symbol) -> Option<CodeClass> {
-    class_of(&symbols::demangle(&symbol.name))
+/// The parts of a function that are the library's.
+fn code_of(image: &Image, symbol: &Symbol) -> Vec<(Range<u64>, CodeClass)> {
+    let name = symbols::demangle(&symbol.name);
+    let Some(class) = class_of(&name) else { return Vec::new() };
+    if !calls_others(&name, class) {
+        return vec![(symbol.range(), class)];
+    }
+    // What is inlined may be the user's own code. It is told call by call: calls are what the runtime is told of.
+    let mut parts = Vec::new();
+    let mut start = symbol.address;
+    for call in calls::calls(image, symbol) {
+        if let Some(class) = class_of_call(image, call.return_address, class) {
+            parts.push((start..call.return_address, class));
+        }
+        start = call.return_address;
+    }
+    parts
+}
+
+/// The class of the innermost function around a call, inlined or not, that is not merely passed through; that of a
+/// function of the library's with code of `class` itself.
+fn class_of_call(image: &Image, return_address: u64, class: CodeClass) -> Option<CodeClass> {
+    let frames = image.debug_info().frames_at(return_address - 1);
+    let inlined = frames.len().saturating_sub(1);
+    for frame in &frames[..inlined] {
+        match class_of(&frame.function) {
+            Some(CodeClass::Passing) => {}
+            decided => return decided,
+        }
+    }
+    Some(class)
+}
+
+/// Functions that are there to call what somebody else wrote.
+fn calls_others(name: &str, class: CodeClass) -> bool {
+    let method = name.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
+    let calls = ["call_once", "call_mut", "call"].iter().any(|call| method.starts_with(call));
+    (calls || class == CodeClass::Quiet) && mentions_others(name)
+}
+
+/// The name of a function of the library's has a path in it that is none of the library's, as that of a closure.
+fn mentions_others(name: &str) -> bool {
+    let is_part_of_path = |letter: char| letter.is_alphanumeric() || "_:".contains(letter);
+    let paths = name.split(|letter| !is_part_of_path(letter));
+    let crates = paths.filter_map(|path| Some(path.split_once("::")?.0));
+    crates.into_iter().any(|name| !name.is_empty() && !CRATES.contains(&name))
 }
 
 /// The function of this name, as it is written in the source, is one of Rust's standard library.

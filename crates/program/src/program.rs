@@ -15,7 +15,7 @@ use crate::module::{Loaded, Module};
 use crate::site::{self, Candidate, Likeness};
 use crate::source::Sources;
 use crate::symbols::{self, Kind, Symbol};
-use crate::{ProgramError, frame_info, library_code, maps, types, unpoisoned};
+use crate::{ProgramError, frame_info, maps, types, unpoisoned};
 
 /// Between the name of a shared object and that of its symbol; what has none is the executable's.
 const IN_MODULE: char = '!';
@@ -103,10 +103,10 @@ impl Program {
         }
     }
 
-    /// The functions of Rust's standard library that are compiled into the executable, as linked, by address.
+    /// The code of Rust's standard library that is compiled into the executable, as linked, by address.
     pub fn library_code(&self) -> Vec<(Range<u64>, CodeClass)> {
         let executable = self.modules.first().and_then(Module::loaded);
-        executable.map(|executable| library_code::functions(&executable.image)).unwrap_or_default()
+        executable.map(|executable| executable.image.library_code().to_vec()).unwrap_or_default()
     }
 
     /// Whether an address belongs to instrumented code or its data: to the executable, or to a shared object
