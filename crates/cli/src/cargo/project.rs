@@ -109,6 +109,8 @@ impl Executable {
 /// What came of a build.
 pub struct Built {
     pub executables: Vec<Executable>,
+    /// Packages whose code runs inside the compiler, procedural macros: their tests are built for that.
+    pub in_compiler: Vec<String>,
     /// Something did not build; the compiler has said what.
     pub incomplete: bool,
 }
@@ -150,14 +152,16 @@ impl Project {
         let wants_tests = command == "test";
         let artifacts = String::from_utf8_lossy(&result.stdout);
         let artifacts = artifacts.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
-        let executables: Vec<Executable> = artifacts
-            .filter(|artifact| artifact.profile.test == wants_tests)
-            .filter_map(|artifact| self.executable(artifact, command))
-            .collect();
+        let (in_compiler, artifacts): (Vec<Artifact>, Vec<Artifact>) = artifacts
+            .filter(|artifact| artifact.profile.test == wants_tests && artifact.executable.is_some())
+            .partition(|artifact| artifact.target.kind.iter().any(|kind| kind == "proc-macro"));
+        let executables: Vec<Executable> =
+            artifacts.into_iter().filter_map(|artifact| self.executable(artifact, command)).collect();
         if executables.is_empty() && !result.status.success() {
             return Err(Problem::new("the project does not build"));
         }
-        Ok(Built { executables, incomplete: !result.status.success() })
+        let in_compiler = in_compiler.into_iter().map(|artifact| artifact.target.name).collect();
+        Ok(Built { executables, in_compiler, incomplete: !result.status.success() })
     }
 
     fn executable(&self, artifact: Artifact, command: &str) -> Option<Executable> {

@@ -30,6 +30,9 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     hunt::check_directory(&options.hunt.search.out)?;
     let project = Project::find(&options.hunt.cargo)?;
     let built = project.build("test", &options.hunt.cargo.build_arguments())?;
+    for name in &built.in_compiler {
+        eprintln!("     Skipping {name}, which runs inside the compiler");
+    }
     if options.no_hunt {
         return run_once(&built, options);
     }

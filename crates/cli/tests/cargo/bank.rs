@@ -14,6 +14,7 @@ fn bugs_are_found_and_replayed_also_after_an_edit() {
         ("tests::has_no_threads", "no-threads"),
         ("tests::keeps_deposits", "passed"),
         ("tests::locks_in_two_orders", "failed"),
+        ("tests::loses_a_count", "failed"),
         ("tests::loses_a_deposit", "failed"),
         ("tests::panics_as_it_should", "passed"),
         ("tests::runs_in_the_packages_directory", "no-threads"),
@@ -46,7 +47,11 @@ fn bugs_are_found_and_replayed_in_release_builds() {
     let project = Project::new("bank");
     let said = project.threadbare(&["test", "--lib", "--release", "--json"]);
     assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
-    for (test, kind) in [("tests::loses_a_deposit", "panic"), ("tests::locks_in_two_orders", "deadlock")] {
+    for (test, kind) in [
+        ("tests::loses_a_deposit", "panic"),
+        ("tests::loses_a_count", "panic"),
+        ("tests::locks_in_two_orders", "deadlock"),
+    ] {
         let finding = &said.findings(test)[0];
         assert_eq!(finding["kind"], kind);
         assert!(finding["locations"].to_string().contains("src/lib.rs"), "{finding}");
@@ -124,6 +129,7 @@ fn when_there_is_no_such_test_that_is_said() {
         (&["--lib", "has_nothing"][..], "no name contains `has_nothing`"),
         (&["--lib", "is_ignored"], "those that were asked for are ignored"),
         (&["--package", "plain"], "no tests to run"),
+        (&["--package", "macros"], "Skipping macros, which runs inside the compiler"),
     ] {
         let said = project.threadbare(&[&["test", "--json"], arguments].concat());
         assert_eq!((said.code, said.results().len()), (2, 0), "{}{}", said.stdout, said.stderr);

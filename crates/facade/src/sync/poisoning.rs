@@ -49,10 +49,12 @@ impl Flag {
     }
 }
 
-/// The rest of a lock's debugging output: `data` as a try to take the lock gave it.
+/// The rest of a lock's debugging output: `data` as a try to take the lock gave it, and what is said in its place while
+/// the lock is taken.
 pub fn debug<G>(
     mut out: fmt::DebugStruct<'_, '_>,
     data: Result<G, TryLockError<G>>,
+    locked: &dyn fmt::Debug,
     poisoned: bool,
     show: impl Fn(&mut fmt::DebugStruct<'_, '_>, &G),
 ) -> fmt::Result {
@@ -60,7 +62,7 @@ pub fn debug<G>(
         Ok(guard) => show(&mut out, &guard),
         Err(TryLockError::Poisoned(error)) => show(&mut out, error.get_ref()),
         Err(TryLockError::WouldBlock) => {
-            out.field("data", &format_args!("<locked>"));
+            out.field("data", locked);
         }
     }
     out.field("poisoned", &poisoned);

@@ -244,7 +244,8 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
         let show = |out: &mut fmt::DebugStruct<'_, '_>, guard: &RwLockReadGuard<'_, T>| {
             out.field("data", &&**guard);
         };
-        poisoning::debug(f.debug_struct("RwLock"), self.try_read(), self.is_poisoned(), show)
+        let locked = format_args!("<locked>");
+        poisoning::debug(f.debug_struct("RwLock"), self.try_read(), &locked, self.is_poisoned(), show)
     }
 }
 

@@ -26,6 +26,7 @@ impl Account {
 mod tests {
     use super::*;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
     use std::thread;
 
     fn two_deposits(deposit: impl Fn(&Account) + Sync) -> i64 {
@@ -45,6 +46,17 @@ mod tests {
     #[test]
     fn keeps_deposits() {
         assert_eq!(two_deposits(|account| account.deposit(1)), 2);
+    }
+
+    #[test]
+    fn loses_a_count() {
+        let count = Arc::new(AtomicU64::new(0));
+        let threads = [(); 2].map(|()| {
+            let count = Arc::clone(&count);
+            thread::spawn(move || count.store(count.load(Ordering::SeqCst) + 1, Ordering::SeqCst))
+        });
+        threads.map(|thread| thread.join().unwrap());
+        assert_eq!(count.load(Ordering::SeqCst), 2);
     }
 
     #[test]
