@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_long, c_uint, c_void};
 
 use crate::carrier::Carrier;
 use crate::real::real;
-use crate::{active, files, processors, state};
+use crate::{active, files, leftovers, processors, state};
 use threadbare_trace::Random;
 
 static RANDOM: Carrier<Random> = Carrier::new(Random(0));
@@ -119,7 +119,9 @@ macro_rules! open {
                 return processors::no_limit();
             }
             files::opens(flags);
-            real!($name(path => *const c_char, flags => c_int, mode => c_uint) -> c_int)
+            leftovers::creating(path, || {
+                real!($name(path => *const c_char, flags => c_int, mode => c_uint) -> c_int)
+            })
         }
     )+ };
 }
@@ -138,7 +140,9 @@ macro_rules! fopen {
                 return std::ptr::null_mut();
             }
             files::opens_as(mode);
-            real!($name(path => *const c_char, mode => *const c_char) -> *mut libc::FILE)
+            leftovers::creating(path, || {
+                real!($name(path => *const c_char, mode => *const c_char) -> *mut libc::FILE)
+            })
         }
     )+ };
 }

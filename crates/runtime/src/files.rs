@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint};
 
 use crate::carrier::Carrier;
 use crate::real::real;
-use crate::{descriptors, io};
+use crate::{descriptors, io, leftovers};
 
 #[derive(Clone, Copy)]
 struct Position {
@@ -102,31 +102,18 @@ macro_rules! change {
 
 change! {
     chmod(path, mode);
-    creat(path, mode);
-    creat64(path, mode);
     freopen(path, mode, stream);
     freopen64(path, mode, stream);
     ftruncate(file, length);
     ftruncate64(file, length);
-    link(old, new);
     linkat(directory, old, other, new, flags);
-    mkdir(path, mode);
     mkdirat(directory, path, mode);
-    mkdtemp(path);
-    mkfifo(path, mode);
-    mkostemp(path, flags);
-    mkostemp64(path, flags);
-    mkstemp(path);
-    mkstemp64(path);
-    mkstemps(path, suffix);
     remove(path);
-    rename(old, new);
     renameat(directory, old, other, new);
     renameat2(directory, old, other, new, flags);
     rmdir(path);
     shm_open(name, flags, mode);
     shm_unlink(name);
-    symlink(target, path);
     symlinkat(target, directory, path);
     tmpfile();
     tmpfile64();
@@ -134,4 +121,31 @@ change! {
     truncate64(path, length);
     unlink(path);
     unlinkat(directory, path, flags);
+}
+
+/// The same for those that may bring something into being at a path.
+macro_rules! create {
+    ($($name:ident($($arg:ident),*) at $path:ident;)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: usize),*) -> usize {
+            io::goes_outside();
+            leftovers::creating($path as *const c_char, || real!($name($($arg => usize),*) -> usize))
+        }
+    )+ };
+}
+
+create! {
+    creat(path, mode) at path;
+    creat64(path, mode) at path;
+    link(old, new) at new;
+    mkdir(path, mode) at path;
+    mkdtemp(path) at path;
+    mkfifo(path, mode) at path;
+    mkostemp(path, flags) at path;
+    mkostemp64(path, flags) at path;
+    mkstemp(path) at path;
+    mkstemp64(path) at path;
+    mkstemps(path, suffix) at path;
+    rename(old, new) at new;
+    symlink(target, path) at path;
 }

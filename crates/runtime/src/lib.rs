@@ -49,6 +49,7 @@ mod identity;
 mod io;
 mod layout;
 mod learn;
+mod leftovers;
 mod library_code;
 mod livelock;
 mod locks;

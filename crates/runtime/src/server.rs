@@ -9,8 +9,8 @@ use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
 use crate::process::{self, die};
 use crate::{
-    chance, channels, children, files, heap, identity, learn, log, scheduler, shadow, snapshots, state,
-    system, threads,
+    chance, channels, children, files, heap, identity, learn, leftovers, log, scheduler, shadow, snapshots,
+    state, system, threads,
 };
 
 /// Contexts made before anything is known of the program.
@@ -28,6 +28,7 @@ fn serve_plans() {
     channels::remember();
     let before = children::all();
     adopt_orphans();
+    leftovers::prepare();
     send(&[message::READY]);
     loop {
         let request = receive();
@@ -52,6 +53,7 @@ fn serve_plans() {
             wait_for(run)
         });
         end_orphans(&before);
+        leftovers::remove();
         snapshots::reap();
         log::control().run_pid.store(0, Ordering::Release);
         match status {

@@ -16,6 +16,7 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         ("tests::closes_half_and_waits_with_a_limit", "passed"),
         ("tests::counts_processors", "passed"),
         ("tests::is_a_stress_test", "passed-in-part"),
+        ("tests::leaves_files_behind", "passed"),
         ("tests::makes_files_and_removes_them", "passed"),
         ("tests::never_ends", "could-not-run"),
         ("tests::prints_10_mb", "passed"),

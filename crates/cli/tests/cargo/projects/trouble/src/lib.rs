@@ -71,6 +71,14 @@ mod tests {
     }
 
     #[test]
+    fn leaves_files_behind() {
+        let directory = std::env::temp_dir().join(format!("trouble-left-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let file = directory.join("file");
+        thread::spawn(move || std::fs::write(file, "left").unwrap()).join().unwrap();
+    }
+
+    #[test]
     fn takes_its_time() {
         let start = Instant::now();
         thread::spawn(|| thread::sleep(Duration::from_secs(3600))).join().unwrap();
