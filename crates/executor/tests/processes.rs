@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use support::{Built, outcome};
-use threadbare_executor::Ended;
+use threadbare_executor::{Ended, Limits, Target, Worker};
 use threadbare_trace::{EventKind, FailureKind, Plan, Policy, Turns};
 
 #[test]
@@ -161,6 +161,20 @@ fn random_devices_of_cpp_come_from_the_plan() {
     let plan = Plan { seed: 7, ..first.under(Policy::RunToBlock) };
     assert_eq!(outcome(&first.run(&plan)), outcome(&second.run(&plan)));
     assert_ne!(outcome(&first.run(&plan)), outcome(&second.run(&Plan { seed: 8, ..plan.clone() })));
+}
+
+/// Programs name files by their process id, and some run at the same time.
+#[test]
+fn lanes_have_process_ids_of_their_own() {
+    let built = Built::new("outside.c");
+    let id = |lane: u32| {
+        let program = built.program().to_owned();
+        let target = Target { program, arguments: vec!["process_id".into()], lane, ..Target::default() };
+        let mut worker = Worker::start(&target, &Limits::default()).expect("it starts");
+        outcome(&worker.run(&Plan::default()).expect("it runs"))
+    };
+    assert_eq!(id(0), id(0));
+    assert_ne!(id(0), id(1));
 }
 
 /// What a run sees of the world does not depend on the runs before it.

@@ -1,21 +1,26 @@
 //! Who the program is: process and thread ids that are the same in every run, and users that it becomes.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
-use crate::active;
 use crate::real::real;
-use crate::scheduler;
+use crate::{active, log, scheduler};
 
 /// What `getpid` says, and `gettid` in the main thread; other threads follow.
 const PROCESS: libc::pid_t = 30_000;
+/// What those that run at the same time are apart: more than there can be threads.
+const APART: libc::pid_t = 70_000;
+/// Linux has no higher ids.
+const HIGHEST: libc::pid_t = 1 << 22;
 
 /// The running thread's id.
 pub fn thread_id() -> libc::pid_t {
-    PROCESS + scheduler::get().current as libc::pid_t
+    process_id() + scheduler::get().current as libc::pid_t
 }
 
 pub fn process_id() -> libc::pid_t {
-    PROCESS
+    let lanes = (HIGHEST - PROCESS) / APART;
+    PROCESS + log::control().lane.load(Ordering::Relaxed) as libc::pid_t % lanes * APART
 }
 
 #[unsafe(no_mangle)]

@@ -152,6 +152,8 @@ pub struct Control {
     pub snapshots: [Snapshot; snapshot::SLOTS],
     /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
     pub contexts: AtomicU32,
+    /// Written by the tool: tells the program's process id from those of others that run at the same time.
+    pub lane: AtomicU32,
     /// How the run ended, as an [`Ending`]; 0 when it said nothing.
     pub ending: AtomicU32,
     /// Signal number, exit code or step, by `ending`.
@@ -172,7 +174,7 @@ pub struct Control {
     pub message: [u8; MESSAGE_BYTES],
 }
 
-/// A function of a standard library that is compiled into the program.
+/// Code of a standard library that is compiled into the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Code {

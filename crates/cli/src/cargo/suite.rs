@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use console::Style;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use threadbare_executor::{Origin, StartError, Worker};
+use threadbare_executor::{Origin, StartError, Target, Worker};
 
 use super::REPLAY;
 use super::arguments::CargoTestOptions;
@@ -102,7 +102,7 @@ enum Verdict {
 }
 
 /// Hunts in one test.
-fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Report {
+fn hunt_one(case: &Case<'_>, lane: u32, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Report {
     let start = Instant::now();
     let mut report = Report {
         kind_of_line: "test",
@@ -123,7 +123,7 @@ fn hunt_one(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicB
         findings.borrow_mut().push(finding);
         Ok(())
     };
-    let (ready, terms) = prepare(case, options, cancelled);
+    let (ready, terms) = prepare(case, lane, options, cancelled);
     let result = match Worker::start(&ready.target, &terms.limits) {
         Ok(worker) => hunt::search(worker, &ready, &terms, &ProgressBar::hidden(), &keep),
         Err(StartError::NoThread(_)) => Ok(Summary::new(start)),
@@ -156,8 +156,13 @@ fn verdict(summary: &Summary, terms: &Terms) -> Result<Verdict, Problem> {
     }
 }
 
-fn prepare(case: &Case<'_>, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> (Ready, Terms) {
-    let target = case.executable.target(case.arguments.clone());
+fn prepare(
+    case: &Case<'_>,
+    lane: u32,
+    options: &CargoTestOptions,
+    cancelled: &Arc<AtomicBool>,
+) -> (Ready, Terms) {
+    let target = Target { lane, ..case.executable.target(case.arguments.clone()) };
     let origin = Origin {
         target: case.executable.path.to_string_lossy().into_owned(),
         compiler_arguments: case.executable.recipe.clone(),
@@ -238,14 +243,14 @@ impl<'a> Suite<'a> {
         let next = AtomicUsize::new(0);
         let (reports, finished) = mpsc::channel();
         let said = thread::scope(|scope| {
-            for _ in 0..Terms::new(&options.hunt.search, BUDGET).jobs {
+            for lane in 0..Terms::new(&options.hunt.search, BUDGET).jobs {
                 let (reports, next) = (reports.clone(), &next);
                 scope.spawn(move || {
                     while !cancelled.load(Ordering::Relaxed)
                         && let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed))
                     {
                         // The other end is there as long as this one.
-                        let _ = reports.send(hunt_one(case, options, cancelled));
+                        let _ = reports.send(hunt_one(case, lane, options, cancelled));
                     }
                 });
             }
