@@ -63,6 +63,18 @@ pub fn of(memory: &Memory, status: i32) -> Ended {
     }
 }
 
+/// Why Rust's test harness lets a test fail that did not panic, from what it prints: the test has returned an error, or
+/// should have panicked.
+pub fn harness_words(output: &str) -> Option<&str> {
+    let is_heading = |line: &&str| line.starts_with("---- ") && line.ends_with(" stdout ----");
+    let mut lines =
+        output.lines().skip_while(|line| !is_heading(line)).take_while(|&line| line != "failures:");
+    lines.find_map(|line| match line.strip_prefix("note: ") {
+        Some(note) if note.starts_with("test did not panic") => Some(note),
+        _ => line.strip_prefix("Error: ").map(|_| line),
+    })
+}
+
 /// The end of a process that said nothing.
 fn of_status(status: i32) -> Ended {
     let failed = |kind| Ended::Failed { kind, message: String::new(), thread: 0, pc: 0 };
@@ -72,5 +84,25 @@ fn of_status(status: i32) -> Ended {
     match libc::WEXITSTATUS(status) {
         0 => Ended::Finished,
         code => failed(FailureKind::ExitCode(code)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harness_words;
+
+    /// Protects that a test which fails without a panic says more than its exit code.
+    #[test]
+    fn the_harness_says_why_a_test_failed() {
+        let output = |said: &str| {
+            format!(
+                "test t::x ... FAILED\n\nfailures:\n\n---- t::x stdout ----\n{said}\n\n\nfailures:\n    t::x\n"
+            )
+        };
+        assert_eq!(harness_words(&output("Hello.\nError: \"lost\"")), Some("Error: \"lost\""));
+        let note = "test did not panic as expected at src/lib.rs:16:8";
+        assert_eq!(harness_words(&output(&format!("note: {note}"))), Some(note));
+        assert_eq!(harness_words(&output("note: something else")), None);
+        assert_eq!(harness_words("Error: not the harness"), None);
     }
 }

@@ -259,7 +259,7 @@ impl Worker {
                 Some(5) if bytes[0] == message::DONE => {
                     self.trim_output();
                     let status = i32::from_ne_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
-                    let ended = ending::of(&self.memory, status);
+                    let ended = self.explained(ending::of(&self.memory, status));
                     // A run that came to its own end just before it was stopped is taken at its word.
                     let killed =
                         matches!(ended, Ended::Failed { kind: FailureKind::Signal(libc::SIGKILL), .. });
@@ -280,6 +280,23 @@ impl Worker {
                 }
                 None => self.trim_output(),
             }
+        }
+    }
+
+    /// With the words of Rust's test harness, if all else that is known is its exit code.
+    fn explained(&self, ended: Ended) -> Ended {
+        /// Of Rust's test harness, when a test has failed.
+        const HARNESS: i32 = 101;
+        match ended {
+            Ended::Failed { kind: kind @ FailureKind::ExitCode(HARNESS), message, thread, pc }
+                if message.is_empty() =>
+            {
+                let output = self.output(1 << 16);
+                let message = String::from_utf8_lossy(&output);
+                let message = ending::harness_words(&message).unwrap_or_default().to_owned();
+                Ended::Failed { kind, message, thread, pc }
+            }
+            other => other,
         }
     }
 
