@@ -18,7 +18,7 @@ pub struct Finding {
     kind_of_line: &'static str,
     /// `assertion`, `deadlock`, …
     pub kind: String,
-    /// It was run again and happened again. What did not is no finding.
+    /// It was run again and happened again; always so, since what did not is no finding.
     confirmed: bool,
     /// The failure's own words.
     pub failure: String,

@@ -67,12 +67,13 @@ pub fn of(memory: &Memory, status: i32) -> Ended {
 /// should have panicked.
 pub fn harness_words(output: &str) -> Option<&str> {
     let is_heading = |line: &&str| line.starts_with("---- ") && line.ends_with(" stdout ----");
-    let mut lines =
-        output.lines().skip_while(|line| !is_heading(line)).take_while(|&line| line != "failures:");
-    lines.find_map(|line| match line.strip_prefix("note: ") {
+    let lines = output.lines().skip_while(|line| !is_heading(line)).take_while(|&line| line != "failures:");
+    // It speaks last.
+    let words = lines.filter_map(|line| match line.strip_prefix("note: ") {
         Some(note) if note.starts_with("test did not panic") => Some(note),
         _ => line.strip_prefix("Error: ").map(|_| line),
-    })
+    });
+    words.last()
 }
 
 /// The end of a process that said nothing.
@@ -99,7 +100,7 @@ mod tests {
                 "test t::x ... FAILED\n\nfailures:\n\n---- t::x stdout ----\n{said}\n\n\nfailures:\n    t::x\n"
             )
         };
-        assert_eq!(harness_words(&output("Hello.\nError: \"lost\"")), Some("Error: \"lost\""));
+        assert_eq!(harness_words(&output("Error: once more\nError: \"lost\"")), Some("Error: \"lost\""));
         let note = "test did not panic as expected at src/lib.rs:16:8";
         assert_eq!(harness_words(&output(&format!("note: {note}"))), Some(note));
         assert_eq!(harness_words(&output("note: something else")), None);

@@ -38,15 +38,24 @@ fn alarms_come_when_nobody_can_run_before() {
         ("many", &["2 in 2 h, 0 left, 0 -1 -1"]),
         ("jumps_out", &["given up"]),
         ("killed", &["handled"]),
+        ("ticks_in_vain", &["deadlock"]),
+        ("tells_a_value", &["7"]),
     ]);
 }
 
 #[test]
-fn a_timer_that_starts_a_thread_is_refused() {
-    let mut subject = Built::new("alarms.c").scenario("starts_a_thread");
-    let plan = subject.under(Policy::RunToBlock);
-    let run = subject.run(&plan);
-    assert!(matches!(run.ended(), Ended::Unsupported { message, .. } if message.contains("SIGEV_THREAD")));
+fn what_is_not_modelled_is_refused() {
+    let built = Built::new("alarms.c");
+    for (scenario, words) in [("starts_a_thread", "SIGEV_THREAD"), ("interrupts_a_wait", "condition wait")] {
+        let mut subject = built.scenario(scenario);
+        let plan = subject.under(Policy::Random { seed: 1 });
+        let run = subject.run(&plan);
+        let ended = run.ended();
+        assert!(
+            matches!(ended, Ended::Unsupported { message, .. } if message.contains(words)),
+            "{scenario}: {ended:?}"
+        );
+    }
 }
 
 /// The finding is the fault and its place, whatever way the handler takes to its end.

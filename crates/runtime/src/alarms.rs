@@ -20,6 +20,8 @@ struct Alarm {
     id: usize,
     /// 0 for none.
     signal: c_int,
+    /// What the program wants to be told with it.
+    value: u64,
     clock: Clock,
     /// When it is over, in virtual time, if it runs.
     deadline: Option<u64>,
@@ -41,10 +43,15 @@ pub fn are_running() -> bool {
     ALARMS.get().iter().any(|alarm| alarm.deadline.is_some())
 }
 
-/// When the next one is over that would do something.
+/// When the next one is over that would do something. One whose signal nobody has had yet would not.
 pub fn next(sched: &Scheduler) -> Option<u64> {
-    let wanted = ALARMS.get().iter().filter(|alarm| is_wanted(sched, alarm.signal));
-    wanted.filter_map(|alarm| alarm.deadline).min()
+    let is_new = |alarm: &&Alarm| !sched.is_sent(alarm.signal) && is_wanted(sched, alarm.signal);
+    ALARMS.get().iter().filter(is_new).filter_map(|alarm| alarm.deadline).min()
+}
+
+/// What the program wants to be told with this signal, if it is one of a timer's.
+pub fn value_of(signal: c_int) -> Option<u64> {
+    ALARMS.get().iter().find(|alarm| alarm.signal == signal).map(|alarm| alarm.value)
 }
 
 /// The program does something about this signal.
@@ -70,14 +77,14 @@ fn find(id: usize) -> Option<&'static mut Alarm> {
 
 fn of_process() -> &'static mut Alarm {
     if find(OF_PROCESS).is_none() {
-        ALARMS.get().push(Alarm::new(OF_PROCESS, libc::SIGALRM, libc::CLOCK_REALTIME));
+        ALARMS.get().push(Alarm::new(OF_PROCESS, libc::SIGALRM, 0, libc::CLOCK_REALTIME));
     }
     find(OF_PROCESS).expect("it was just put there")
 }
 
 impl Alarm {
-    fn new(id: usize, signal: c_int, clock: Clock) -> Alarm {
-        Alarm { id, signal, clock, deadline: None, interval: 0 }
+    fn new(id: usize, signal: c_int, value: u64, clock: Clock) -> Alarm {
+        Alarm { id, signal, value, clock, deadline: None, interval: 0 }
     }
 
     /// Is over after so many nanoseconds, or not at all if there are none. What was left before.
@@ -116,7 +123,8 @@ extern "C" fn ualarm(value: c_uint, interval: c_uint) -> c_uint {
 /// The nanoseconds of a time as the program has it; `None` if it is not one.
 fn from_timeval(time: libc::timeval) -> Option<u64> {
     let is_time = time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec);
-    is_time.then(|| (time.tv_sec as u64).saturating_mul(SECOND) + time.tv_usec as u64 * MICROSECOND)
+    let microseconds = time.tv_usec as u64 * MICROSECOND;
+    is_time.then(|| (time.tv_sec as u64).saturating_mul(SECOND).saturating_add(microseconds))
 }
 
 fn timeval(nanoseconds: u64) -> libc::timeval {
@@ -194,7 +202,9 @@ extern "C" fn create(clock: Clock, event: *const libc::sigevent, id: *mut Id, pc
     };
     let number = LAST.get();
     *number += 1;
-    ALARMS.get().push(Alarm::new(*number, signal, clock));
+    // SAFETY: null, or the program's wish.
+    let value = unsafe { event.as_ref() }.map_or(*number as u64, |event| event.sigev_value.sival_ptr as u64);
+    ALARMS.get().push(Alarm::new(*number, signal, value, clock));
     // SAFETY: the program's place for it.
     unsafe { id.write(*number as Id) };
     0

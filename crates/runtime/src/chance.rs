@@ -119,9 +119,11 @@ macro_rules! open {
                 return processors::no_limit();
             }
             files::opens(flags);
-            leftovers::creating(path, || {
-                real!($name(path => *const c_char, flags => c_int, mode => c_uint) -> c_int)
-            })
+            let call = || real!($name(path => *const c_char, flags => c_int, mode => c_uint) -> c_int);
+            if flags & libc::O_CREAT == 0 {
+                return call();
+            }
+            leftovers::creating(path, call, |file| file >= 0)
         }
     )+ };
 }
@@ -139,10 +141,11 @@ macro_rules! fopen {
                 processors::no_limit();
                 return std::ptr::null_mut();
             }
-            files::opens_as(mode);
-            leftovers::creating(path, || {
-                real!($name(path => *const c_char, mode => *const c_char) -> *mut libc::FILE)
-            })
+            let call = || real!($name(path => *const c_char, mode => *const c_char) -> *mut libc::FILE);
+            if !files::opens_as(mode) {
+                return call();
+            }
+            leftovers::creating(path, call, |file| !file.is_null())
         }
     )+ };
 }

@@ -160,7 +160,7 @@ fn watcher(descriptor: c_int) -> Option<Watcher> {
     if link.to_str() != Some("anon_inode:[eventpoll]") {
         return None;
     }
-    let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).ok()?;
+    let text = system::read_file(&format!("/proc/self/fdinfo/{descriptor}"));
     let watched = text.lines().filter_map(|line| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let descriptor = words.next()?.parse().ok()?;

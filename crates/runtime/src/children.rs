@@ -61,8 +61,13 @@ pub fn all() -> Vec<libc::pid_t> {
     if system::call(libc::SYS_waitid, [libc::P_ALL.into(), 0, 0, ANY_AT_ALL, 0, 0]) < 0 {
         return Vec::new();
     }
-    let listed = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+    let listed = system::read_file("/proc/thread-self/children");
     listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn is_one(process: libc::pid_t) -> bool {
+    const LOOK: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
+    system::call(libc::SYS_waitid, [libc::P_PID.into(), process as u64, 0, LOOK, 0, 0]) >= 0
 }
 
 /// In milliseconds.
@@ -75,7 +80,11 @@ fn await_end(process: libc::pid_t, options: c_int, pc: u64) {
     if !active() || !scheduler::get().running || options & SOMETHING_ELSE != 0 {
         return;
     }
-    let children = if process > 0 { vec![process] } else { all() };
+    let children = match process {
+        1.. if is_one(process) => vec![process],
+        1.. => return,
+        _ => all(),
+    };
     let watched =
         children.iter().map(|&child| system::call(libc::SYS_pidfd_open, [child as u64, 0, 0, 0, 0, 0]));
     let entry = |fd| libc::pollfd { fd: fd as c_int, events: libc::POLLIN, revents: 0 };

@@ -66,14 +66,15 @@ pub fn opens(flags: c_int) {
     }
 }
 
-/// A file is opened as a stream with this mode.
-pub fn opens_as(mode: *const c_char) {
+/// A file is opened as a stream with this mode. Is it to be written to?
+pub fn opens_as(mode: *const c_char) -> bool {
     // SAFETY: the program's string, if there is one.
-    if !mode.is_null()
-        && unsafe { CStr::from_ptr(mode) }.to_bytes().iter().any(|letter| b"wa+".contains(letter))
-    {
+    let writes = !mode.is_null()
+        && unsafe { CStr::from_ptr(mode) }.to_bytes().iter().any(|letter| b"wa+".contains(letter));
+    if writes {
         io::goes_outside();
     }
+    writes
 }
 
 macro_rules! open_at {
@@ -106,14 +107,17 @@ change! {
     freopen64(path, mode, stream);
     ftruncate(file, length);
     ftruncate64(file, length);
+    link(old, new);
     linkat(directory, old, other, new, flags);
     mkdirat(directory, path, mode);
     remove(path);
+    rename(old, new);
     renameat(directory, old, other, new);
     renameat2(directory, old, other, new, flags);
     rmdir(path);
     shm_open(name, flags, mode);
     shm_unlink(name);
+    symlink(target, path);
     symlinkat(target, directory, path);
     tmpfile();
     tmpfile64();
@@ -123,29 +127,27 @@ change! {
     unlinkat(directory, path, flags);
 }
 
-/// The same for those that may bring something into being at a path.
+/// The same for those that may make a file or directory at `path`, and whose result tells whether they did.
 macro_rules! create {
-    ($($name:ident($($arg:ident),*) at $path:ident;)+) => { $(
+    ($($name:ident(path $(, $arg:ident)*) -> $result:ty, $succeeded:expr;)+) => { $(
         #[unsafe(no_mangle)]
-        extern "C" fn $name($($arg: usize),*) -> usize {
+        extern "C" fn $name(path: *const c_char $(, $arg: usize)*) -> $result {
             io::goes_outside();
-            leftovers::creating($path as *const c_char, || real!($name($($arg => usize),*) -> usize))
+            let call = || real!($name(path => *const c_char $(, $arg => usize)*) -> $result);
+            leftovers::creating(path, call, $succeeded)
         }
     )+ };
 }
 
 create! {
-    creat(path, mode) at path;
-    creat64(path, mode) at path;
-    link(old, new) at new;
-    mkdir(path, mode) at path;
-    mkdtemp(path) at path;
-    mkfifo(path, mode) at path;
-    mkostemp(path, flags) at path;
-    mkostemp64(path, flags) at path;
-    mkstemp(path) at path;
-    mkstemp64(path) at path;
-    mkstemps(path, suffix) at path;
-    rename(old, new) at new;
-    symlink(target, path) at path;
+    creat(path, mode) -> c_int, |file| file >= 0;
+    creat64(path, mode) -> c_int, |file| file >= 0;
+    mkdir(path, mode) -> c_int, |error| error == 0;
+    mkdtemp(path) -> *const c_char, |made| !made.is_null();
+    mkfifo(path, mode) -> c_int, |error| error == 0;
+    mkostemp(path, flags) -> c_int, |file| file >= 0;
+    mkostemp64(path, flags) -> c_int, |file| file >= 0;
+    mkstemp(path) -> c_int, |file| file >= 0;
+    mkstemp64(path) -> c_int, |file| file >= 0;
+    mkstemps(path, suffix) -> c_int, |file| file >= 0;
 }

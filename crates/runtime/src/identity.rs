@@ -7,7 +7,7 @@ use crate::real::real;
 use crate::{active, log, scheduler};
 
 /// What `getpid` says, and `gettid` in the main thread; other threads follow.
-const PROCESS: libc::pid_t = 30_000;
+const PROCESS: libc::pid_t = 1_000_000;
 /// What those that run at the same time are apart: more than there can be threads.
 const APART: libc::pid_t = 70_000;
 /// Linux has no higher ids.

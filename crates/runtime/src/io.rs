@@ -108,17 +108,20 @@ pub fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>,
     timed_out
 }
 
-/// How long a call on this descriptor may wait, in nanoseconds, if the program has set a limit: sockets can have one.
-fn time_limit(descriptor: c_int, events: i16) -> Option<u64> {
-    let option = if events == libc::POLLOUT { libc::SO_SNDTIMEO } else { libc::SO_RCVTIMEO };
+/// How long the program may wait to read from this descriptor, in nanoseconds, if it has set a limit: sockets can have
+/// one.
+fn time_limit(descriptor: c_int) -> Option<u64> {
+    if nature(descriptor) != Nature::Socket {
+        return None;
+    }
     let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let mut size = size_of_val(&limit) as libc::socklen_t;
     let (place, size) = ((&raw mut limit) as u64, (&raw mut size) as u64);
-    let arguments = [descriptor as u64, libc::SOL_SOCKET as u64, option as u64, place, size, 0];
-    if system::call(libc::SYS_getsockopt, arguments) < 0 {
-        return None;
-    }
-    let nanoseconds = limit.tv_sec as u64 * time::SECOND + limit.tv_usec as u64 * 1000;
+    let option = libc::SO_RCVTIMEO as u64;
+    let arguments = [descriptor as u64, libc::SOL_SOCKET as u64, option, place, size, 0];
+    system::call(libc::SYS_getsockopt, arguments);
+    let nanoseconds =
+        (limit.tv_sec as u64).saturating_mul(time::SECOND).saturating_add(limit.tv_usec as u64 * 1000);
     (nanoseconds > 0).then_some(nanoseconds)
 }
 
@@ -127,7 +130,7 @@ fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -
     let pc = users_call(pc);
     let mut entry = [libc::pollfd { fd: descriptor, events, revents: 0 }];
     let blocking = may_block(descriptor);
-    let limit = if blocking { time_limit(descriptor, events) } else { None };
+    let limit = if blocking && events == libc::POLLIN { time_limit(descriptor) } else { None };
     let deadline = limit.map(|limit| scheduler::get().now.saturating_add(limit));
     let timed_out = wait(&mut entry, blocking, deadline, pc);
     let result = if timed_out { system::fail(libc::EAGAIN) as isize } else { call() };

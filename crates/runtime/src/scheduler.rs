@@ -112,6 +112,8 @@ pub struct Scheduler {
     pub now: u64,
     /// Signals that the process was sent and no thread has had yet, a bit each.
     pub signals: u64,
+    /// How often a wait was interrupted since anything else has happened.
+    pub interruptions: u32,
     pub follower: Follower,
     pub wakeups: wait::Wakeups,
 }
@@ -145,6 +147,7 @@ pub fn start() -> bool {
         timed: Bits::default(),
         now: 0,
         signals: 0,
+        interruptions: 0,
         follower: Follower::default(),
         wakeups: wait::Wakeups::default(),
     });
@@ -196,6 +199,7 @@ pub fn point(operation: Operation) -> bool {
         let timed_out = chosen(&operation);
         let sched = get();
         if !std::mem::take(&mut sched.threads[sched.current].interrupted) {
+            sched.interruptions = 0;
             return timed_out;
         }
         let Operation { kind, pc, object, .. } = operation;
@@ -457,7 +461,8 @@ impl Scheduler {
 
     /// A timer or a signal ends the wait of `index`. It does not while others can run: it may stand for a sleep.
     fn is_ended_by_timer_or_signal(&mut self, index: usize) -> bool {
-        let may_be = !self.alive.iter().any(|other| self.can_run(other));
+        let may_be = (timers::are_running() || alarms::are_running() || self.is_due(index))
+            && !self.alive.iter().any(|other| self.can_run(other));
         if may_be && self.interrupt().is_none() {
             self.wake_by_timer();
         }
@@ -519,6 +524,10 @@ impl Scheduler {
             self.threads[last].wait = Wait::Nothing;
             self.ready.insert(last);
             crate::process::leave(0);
+        }
+        if self.interruptions == 0 && self.alive.iter().any(|index| self.is_due(index)) {
+            let what = "a signal whose handler is to interrupt a sleep, a poll, a read or a condition wait";
+            finish(Ending::Unsupported, 0, 0, what);
         }
         for index in self.alive.iter() {
             // SAFETY: the slot of a thread that exists.

@@ -2,7 +2,7 @@
 //!
 //! A signal sent with `pthread_kill` is kept for its thread until that waits for it, one sent with `kill` until
 //! any thread does. A thread that does not wait has it delivered at its next operation, as a call of the handler
-//! that the program installed; one that waits for something else, when nobody can run.
+//! that the program installed; one that waits for a lock, a semaphore or a thread, when nobody can run.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,6 +10,7 @@ use threadbare_trace::EventKind;
 use threadbare_trace::wire::PROCESS;
 
 use crate::active;
+use crate::alarms;
 use crate::cancellation;
 use crate::entry::intercept;
 use crate::handlers::{blocked, blocked_by};
@@ -51,6 +52,11 @@ impl Scheduler {
         self.threads[index].signals | self.signals
     }
 
+    /// The process was sent this signal, and nobody has had it yet.
+    pub fn is_sent(&self, signal: c_int) -> bool {
+        signal != 0 && self.signals & bit(signal) != 0
+    }
+
     /// Some thread does nothing but wait for this signal.
     pub fn is_waited_for(&self, signal: c_int) -> bool {
         let waits = |index: usize| matches!(self.threads[index].wait, Wait::Signal(wanted) if wanted & bit(signal) != 0);
@@ -69,26 +75,32 @@ impl Scheduler {
 
     /// Nobody can run: has somebody who waits for something else handle a signal that was sent.
     pub fn interrupt(&mut self) -> Option<usize> {
-        let is_due = |&index: &usize| {
-            let sent = self.signals_for(index);
-            sent != 0 && sent & !blocked_by(self, index) != 0 && self.may_try_again(index)
-        };
-        let index = self.alive.iter().find(is_due)?;
+        // Where handlers are called again and again and nothing else happens, they do not help.
+        const IN_VAIN: u32 = 100;
+        let index = self.alive.iter().find(|&index| self.is_due(index) && self.may_try_again(index))?;
+        self.interruptions += 1;
+        if self.interruptions > IN_VAIN {
+            return None;
+        }
         self.threads[index].interrupted = true;
         self.ready.insert(index);
         Some(index)
     }
 
-    /// What thread `index` waits to do can be given up and tried again.
+    /// There is a signal that thread `index` would handle if it were not waiting for something else.
+    pub fn is_due(&self, index: usize) -> bool {
+        let sent = self.signals_for(index);
+        sent != 0
+            && !matches!(self.threads[index].wait, Wait::Signal(_))
+            && sent & !blocked_by(self, index) != 0
+    }
+
+    /// What thread `index` waits to do is tried again after a handler was called. Other waits end then, or look at
+    /// what has changed, which is not modelled.
     fn may_try_again(&self, index: usize) -> bool {
         // SAFETY: the slot of a thread that exists.
         let kind = EventKind::from_byte(unsafe { (*log::pending(index)).kind });
-        match kind {
-            Some(EventKind::Sleep) => !matches!(self.threads[index].wait, Wait::Signal(_)),
-            Some(EventKind::Lock | EventKind::ReadLock | EventKind::SemWait | EventKind::Join) => true,
-            Some(EventKind::FutexResume | EventKind::Io) => true,
-            _ => false,
-        }
+        matches!(kind, Some(EventKind::Lock | EventKind::ReadLock | EventKind::SemWait | EventKind::Join))
     }
 
     /// The running thread has had these; what was sent to it alone counts first.
@@ -205,14 +217,28 @@ extern "C" fn pause_(pc: u64) -> c_int {
 fn answer(signal: Option<c_int>, info: *mut libc::siginfo_t) -> c_int {
     let Some(signal) = signal else { return system::fail(libc::EAGAIN) };
     if !info.is_null() {
-        // SAFETY: the program's place; all zeroes is a description that says little.
+        // SAFETY: the program's place.
         unsafe {
-            info.write(std::mem::zeroed());
-            (*info).si_signo = signal;
-            (*info).si_code = libc::SI_TKILL;
+            info.write(describe(signal));
         }
     }
     signal
+}
+
+/// What a handler is told of a signal.
+fn describe(signal: c_int) -> libc::siginfo_t {
+    /// Where the value that a timer comes with is, in words.
+    const VALUE: usize = 3;
+    // SAFETY: all zeroes is a description that says little.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    info.si_signo = signal;
+    info.si_code = libc::SI_TKILL;
+    if let Some(value) = alarms::value_of(signal) {
+        info.si_code = libc::SI_TIMER;
+        // SAFETY: inside the description, which is as the kernel lays it out.
+        unsafe { (&raw mut info).cast::<u64>().add(VALUE).write(value) };
+    }
+    info
 }
 
 /// Comes before every operation: calls handlers of signals that were sent to the running thread.
@@ -239,8 +265,7 @@ fn call_handler(signal: c_int) -> bool {
                 return false;
             }
             handler if action.sa_flags & libc::SA_SIGINFO != 0 => {
-                let mut info: libc::siginfo_t = std::mem::zeroed();
-                info.si_signo = signal;
+                let mut info = describe(signal);
                 let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
                     std::mem::transmute(handler);
                 handler(signal, &mut info, std::ptr::null_mut());

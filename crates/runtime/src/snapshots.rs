@@ -4,8 +4,8 @@
 //! so a fork is a copy of everything. The copy waits in the kernel until the tool wants a run that begins as this
 //! one did; that run is a copy of the copy. Both are children of the fork server, whose death they do not survive.
 //!
-//! What is outside the process is not copied: a program that has made pipes or sockets, or has forked, is not
-//! kept. What a run leaves in the shared file, the tool puts back before it lets a snapshot go on.
+//! What is outside the process is not copied: a program that has made pipes or sockets, has changed files or
+//! has forked, is not kept. What a run leaves in the shared file, the tool puts back before it lets a snapshot go on.
 
 use std::sync::atomic::Ordering;
 

@@ -98,7 +98,8 @@ pub fn number(sched: &Scheduler) -> u64 {
     state.settle();
     state.look_at_output(sched.current);
     let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
-    let shared = [sched.now, chance::position(), sched.follower.spurious_left(), state.wakeups(sched)];
+    let shared =
+        [sched.now, sched.signals, chance::position(), sched.follower.spurious_left(), state.wakeups(sched)];
     mix([state.contents, state.outside, alive, state.ended].into_iter().chain(shared))
 }
 

@@ -28,6 +28,22 @@ pub fn fail(error: c_int) -> c_int {
     -1
 }
 
+/// The text of a file, or nothing. What the program reads is part of what it knows; this is not.
+pub fn read_file(path: &str) -> String {
+    let (path, mut text) = (format!("{path}\0"), Vec::new());
+    let file = call(libc::SYS_open, [path.as_ptr() as u64, libc::O_RDONLY as u64, 0, 0, 0, 0]);
+    if file >= 0 {
+        let mut piece = [0u8; 4096];
+        while let Ok(count @ 1..) =
+            usize::try_from(call(libc::SYS_read, [file as u64, piece.as_mut_ptr() as u64, 4096, 0, 0, 0]))
+        {
+            text.extend_from_slice(&piece[..count]);
+        }
+        call(libc::SYS_close, [file as u64, 0, 0, 0, 0, 0]);
+    }
+    String::from_utf8(text).unwrap_or_default()
+}
+
 /// Ends the process with all its threads.
 pub fn exit(code: i32) -> ! {
     call(libc::SYS_exit_group, [code as u64, 0, 0, 0, 0, 0]);

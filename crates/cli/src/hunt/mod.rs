@@ -5,7 +5,7 @@ mod pace;
 mod pool;
 mod summary;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -189,6 +189,7 @@ pub fn search(
         report,
         strategy: terms.strategy(),
         known: HashSet::new(),
+        unconfirmed: HashMap::new(),
         pace: Pace::new(terms.budget, start),
         summary: Summary::new(start),
     };
@@ -206,6 +207,8 @@ struct Hunt<'a> {
     strategy: Box<dyn Strategy>,
     /// Failures already reported.
     known: HashSet<FailureKey>,
+    /// How often each failure was looked at and did not happen again.
+    unconfirmed: HashMap<FailureKey, u32>,
     pace: Pace,
     summary: Summary,
 }
@@ -328,9 +331,11 @@ impl Hunt<'_> {
     /// What cannot be shown again is no finding: something outside may have been to blame. A run that fails so later is
     /// looked at again, a few times.
     fn take_unconfirmed(&mut self, key: &FailureKey, ended: &Ended) {
-        const OFTEN: u64 = 5;
+        const OFTEN: u32 = 5;
         self.summary.unconfirmed += 1;
-        if self.summary.unconfirmed < OFTEN {
+        let times = self.unconfirmed.entry(key.clone()).or_default();
+        *times += 1;
+        if *times < OFTEN {
             self.known.remove(key);
         }
         if let Ended::Failed { kind, message, pc, .. } = ended {

@@ -27,6 +27,17 @@ static void jump(int signal) {
     siglongjmp(out, signal);
 }
 
+static void do_nothing(int signal) {
+}
+
+static void *wait_for_nothing(void *nobody) {
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+    pthread_mutex_lock(&mutex);
+    pthread_cond_wait(&condition, &mutex);
+    return nobody;
+}
+
 static void *wait_for_post(void *nobody) {
     sem_wait(&semaphore);
     return nobody;
@@ -164,6 +175,44 @@ static int killed(void) {
     return 0;
 }
 
+/* A tick that helps nobody. */
+static int ticks_in_vain(void) {
+    signal(SIGALRM, do_nothing);
+    struct itimerval each_second = {{1, 0}, {1, 0}};
+    setitimer(ITIMER_REAL, &each_second, NULL);
+    pthread_join(start(wait_for_post, NULL), NULL);
+    return 0;
+}
+
+static void note_value(int signal, siginfo_t *info, void *context) {
+    times = *(int *)info->si_value.sival_ptr;
+    sem_post(&semaphore);
+}
+
+static int tells_a_value(void) {
+    static int value = 7;
+    struct sigaction action = {.sa_sigaction = note_value, .sa_flags = SA_SIGINFO};
+    sigaction(SIGUSR1, &action, NULL);
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1, .sigev_value.sival_ptr = &value};
+    timer_t timer;
+    timer_create(CLOCK_MONOTONIC, &event, &timer);
+    struct itimerspec soon = {{0, 0}, {1, 0}};
+    timer_settime(timer, 0, &soon, NULL);
+    pthread_join(start(wait_for_post, NULL), NULL);
+    printf("%d\n", times);
+    return 0;
+}
+
+/* A handler while its thread waits for a condition is not modelled. */
+static int interrupts_a_wait(void) {
+    signal(SIGUSR1, post);
+    pthread_t waiting = start(wait_for_nothing, NULL);
+    sleep(1);
+    pthread_kill(waiting, SIGUSR1);
+    pthread_join(waiting, NULL);
+    return 0;
+}
+
 static int starts_a_thread(void) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD};
     timer_t timer;
@@ -183,6 +232,9 @@ int main(int argc, char **argv) {
     SCENARIO(many);
     SCENARIO(jumps_out);
     SCENARIO(killed);
+    SCENARIO(ticks_in_vain);
+    SCENARIO(tells_a_value);
+    SCENARIO(interrupts_a_wait);
     SCENARIO(starts_a_thread);
     return 91;
 }
