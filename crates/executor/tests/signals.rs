@@ -46,7 +46,8 @@ fn alarms_come_when_nobody_can_run_before() {
 #[test]
 fn what_is_not_modelled_is_refused() {
     let built = Built::new("alarms.c");
-    for (scenario, words) in [("starts_a_thread", "SIGEV_THREAD"), ("interrupts_a_wait", "condition wait")] {
+    for (scenario, words) in [("starts_a_thread", "SIGEV_THREAD"), ("interrupts_a_wait", "interrupts a wait")]
+    {
         let mut subject = built.scenario(scenario);
         let plan = subject.under(Policy::Random { seed: 1 });
         let run = subject.run(&plan);

@@ -108,34 +108,42 @@ pub fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>,
     timed_out
 }
 
-/// How long the program may wait to read from this descriptor, in nanoseconds, if it has set a limit: sockets can have
-/// one.
-fn time_limit(descriptor: c_int) -> Option<u64> {
+/// How long the program may wait for these events on a descriptor, in nanoseconds, if it has set a limit: sockets can
+/// have one.
+fn time_limit(descriptor: c_int, events: i16) -> Option<u64> {
     if nature(descriptor) != Nature::Socket {
         return None;
     }
     let mut limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let mut size = size_of_val(&limit) as libc::socklen_t;
     let (place, size) = ((&raw mut limit) as u64, (&raw mut size) as u64);
-    let option = libc::SO_RCVTIMEO as u64;
-    let arguments = [descriptor as u64, libc::SOL_SOCKET as u64, option, place, size, 0];
+    let option = if events == libc::POLLOUT { libc::SO_SNDTIMEO } else { libc::SO_RCVTIMEO };
+    let arguments = [descriptor as u64, libc::SOL_SOCKET as u64, option as u64, place, size, 0];
     system::call(libc::SYS_getsockopt, arguments);
     let nanoseconds =
         (limit.tv_sec as u64).saturating_mul(time::SECOND).saturating_add(limit.tv_usec as u64 * 1000);
     (nanoseconds > 0).then_some(nanoseconds)
 }
 
-/// Does `call` on a descriptor when it will not block.
+/// Does `call` on a descriptor when it will not block. It fails when the time for that is up.
 fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> isize {
+    in_time(descriptor, events, pc, call).unwrap_or_else(|| system::fail(libc::EAGAIN) as isize)
+}
+
+/// The same; `None` when the time is up.
+fn in_time(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> Option<isize> {
     let pc = users_call(pc);
     let mut entry = [libc::pollfd { fd: descriptor, events, revents: 0 }];
     let blocking = may_block(descriptor);
-    let limit = if blocking && events == libc::POLLIN { time_limit(descriptor) } else { None };
+    let limit = if blocking { time_limit(descriptor, events) } else { None };
     let deadline = limit.map(|limit| scheduler::get().now.saturating_add(limit));
     let timed_out = wait(&mut entry, blocking, deadline, pc);
-    let result = if timed_out { system::fail(libc::EAGAIN) as isize } else { call() };
+    let result = (!timed_out).then(call);
     // SAFETY: errno of the running thread.
-    if !blocking && result < 0 && unsafe { *libc::__errno_location() } == libc::EAGAIN {
+    if !blocking
+        && result.is_some_and(|result| result < 0)
+        && unsafe { *libc::__errno_location() } == libc::EAGAIN
+    {
         looked_in_vain();
     }
     done(descriptor, pc);
@@ -177,7 +185,7 @@ fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize 
     let mut written = 0;
     loop {
         let (rest, left) = (bytes.wrapping_add(written), len - written);
-        let result = with(descriptor, libc::POLLOUT, pc, || {
+        let result = in_time(descriptor, libc::POLLOUT, pc, || {
             if socket {
                 let flags = libc::MSG_DONTWAIT;
                 real!(send(descriptor => c_int, rest => *const u8, left => usize, flags => c_int) -> isize)
@@ -186,12 +194,13 @@ fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize 
             }
         });
         // SAFETY: errno of the running thread.
-        let again = result < 0 && unsafe { *libc::__errno_location() } == libc::EAGAIN;
+        let again = || unsafe { *libc::__errno_location() } == libc::EAGAIN;
         match result {
-            _ if again => {}
-            ..0 if written > 0 => return written as isize,
-            ..0 => return result,
-            count => written += count as usize,
+            Some(..0) if again() => {}
+            None | Some(..0) if written > 0 => return written as isize,
+            None => return system::fail(libc::EAGAIN) as isize,
+            Some(error @ ..0) => return error,
+            Some(count) => written += count as usize,
         }
         if written >= len {
             return written as isize;

@@ -525,9 +525,14 @@ impl Scheduler {
             self.ready.insert(last);
             crate::process::leave(0);
         }
-        if self.interruptions == 0 && self.alive.iter().any(|index| self.is_due(index)) {
-            let what = "a signal whose handler is to interrupt a sleep, a poll, a read or a condition wait";
-            finish(Ending::Unsupported, 0, 0, what);
+        let interrupted = self.alive.iter().find(|&index| self.is_due(index));
+        if let Some(index) = interrupted.filter(|_| self.interruptions == 0) {
+            // SAFETY: the slot of a thread that exists.
+            let &PendingRecord { pc, stack, .. } = unsafe { &*log::pending(index) };
+            let scene = Scene { thread: index as u32, pc, stack };
+            let what = "a signal handler that interrupts a wait other than for a lock, a semaphore or a thread \
+                        is not supported";
+            finish_at(&scene, Ending::Unsupported, 0, what);
         }
         for index in self.alive.iter() {
             // SAFETY: the slot of a thread that exists.
