@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use thiserror::Error;
-use threadbare_program::Program;
+use threadbare_program::{Program, without_hashes};
 use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_trace::{
     End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
@@ -335,13 +335,13 @@ fn is_place(text: &str) -> bool {
     text.rsplit_once(':').is_some_and(|(file, line)| !file.contains('(') && line.parse::<u32>().is_ok())
 }
 
-/// What of a site is the same after lines have moved.
+/// What of a site is the same after lines have moved, or after everything was built anew.
 fn identity(site: &Site) -> (String, String, String, u32) {
     let text = match site.text.as_str() {
         "" => format!("{}:{}", site.line, site.column),
         text => text.split_whitespace().collect::<Vec<_>>().join(" "),
     };
-    (site.function.clone(), site.callee.clone(), text, site.nth)
+    (without_hashes(&site.function).into(), without_hashes(&site.callee).into(), text, site.nth)
 }
 
 #[cfg(test)]

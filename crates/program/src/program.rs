@@ -169,7 +169,7 @@ impl Program {
         let named = image.symbols.resolve(&site.function).filter(|symbol| symbol.kind == Kind::Function);
         let functions: Vec<&Symbol> = match named {
             Some(function) => vec![function],
-            None => image.symbols.functions_with_stem(symbols::stem(&site.function)).collect(),
+            None => image.symbols.functions_with_stem(&symbols::stem(&site.function)).collect(),
         };
         let calls: Vec<_> =
             functions.into_iter().map(|function| self.candidates(number, image, function)).collect();

@@ -1,5 +1,6 @@
 //! The symbol table: which function or variable an address belongs to, and names that survive a rebuild.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -164,7 +165,11 @@ impl Symbols {
     /// Functions whose linkage name has this [`stem`].
     pub(crate) fn functions_with_stem(&self, stem: &str) -> impl Iterator<Item = &Symbol> {
         let functions = self.by_address.iter().filter(|symbol| symbol.kind == Kind::Function);
-        functions.filter(move |symbol| self::stem(&symbol.name) == stem)
+        // What is written in a name is in the mangled one too; few have the longest word of it.
+        let words = stem.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let longest = words.max_by_key(|word| word.len()).unwrap_or_default();
+        let alike = functions.filter(move |symbol| symbol.name.contains(longest));
+        alike.filter(move |symbol| self::stem(&symbol.name) == stem)
     }
 
     /// All symbols of a name, by address, one for each address.
@@ -190,14 +195,21 @@ fn without_number(name: &str) -> &str {
     }
 }
 
-/// A linkage name without what a compiler may change from one build to the next: the hash of Rust's legacy
-/// mangling, and the suffix of a clone such as `.constprop.0`.
-pub(crate) fn stem(name: &str) -> &str {
+/// A linkage name without what a compiler may change from one build to the next: the hashes of Rust's manglings, and
+/// the suffix of a clone such as `.constprop.0`.
+pub(crate) fn stem(name: &str) -> Cow<'_, str> {
     let name = name.split('@').next().unwrap_or_default();
     match rust_hash(name) {
-        Some(start) => &name[..start],
-        None => name.split('.').next().unwrap_or_default(),
+        Some(start) => name[..start].into(),
+        None if name.starts_with("_R") => demangle(name).into(),
+        None => name.split('.').next().unwrap_or_default().into(),
     }
+}
+
+/// A linkage name without the hashes of Rust's manglings, which another compiler, dependency or facade changes; names
+/// of other languages are left alone.
+pub fn without_hashes(name: &str) -> Cow<'_, str> {
+    if name.starts_with("_R") || rust_hash(name).is_some() { stem(name) } else { name.into() }
 }
 
 /// Where the `17h0123456789abcdefE` of a legacy Rust name starts.
@@ -239,6 +251,10 @@ mod tests {
         assert_eq!(stem("_ZN4bank7deposit17h0123456789abcdefE.llvm.12"), "_ZN4bank7deposit");
         assert_eq!(stem("deposit.constprop.0"), "deposit");
         assert_eq!(stem("deposit"), "deposit");
+        let of_one_build = "_RNvMs_NtNtCs4FV0dNO3SBb_15crossbeam_utils4sync10wait_groupNtB4_9WaitGroup4wait";
+        let of_another = "_RNvMs_NtNtCsFV0dNO3SBb_15crossbeam_utils4sync10wait_groupNtB4_9WaitGroup4wait";
+        assert_eq!(stem(of_one_build), stem(of_another));
+        assert_ne!(stem(of_one_build), stem("_RNvCs4FV0dNO3SBb_4bank7deposit"));
     }
 
     /// Protects C++ names from being read by Rust's rules, which know no anonymous namespace.
