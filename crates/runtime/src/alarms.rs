@@ -13,7 +13,7 @@ use crate::entry::intercept;
 use crate::modules::users_call;
 use crate::real::real;
 use crate::scheduler::{self, Scheduler, finish};
-use crate::time::{self, Clock, SECOND};
+use crate::time::{self, Clock, SECOND, from_timeval};
 use crate::{active, handlers, system};
 
 struct Alarm {
@@ -118,13 +118,6 @@ extern "C" fn ualarm(value: c_uint, interval: c_uint) -> c_uint {
     }
     let [value, interval] = [value, interval].map(|time| u64::from(time) * MICROSECOND);
     of_process().set(value, interval).div_ceil(MICROSECOND) as c_uint
-}
-
-/// The nanoseconds of a time as the program has it; `None` if it is not one.
-fn from_timeval(time: libc::timeval) -> Option<u64> {
-    let is_time = time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec);
-    let microseconds = time.tv_usec as u64 * MICROSECOND;
-    is_time.then(|| (time.tv_sec as u64).saturating_mul(SECOND).saturating_add(microseconds))
 }
 
 fn timeval(nanoseconds: u64) -> libc::timeval {

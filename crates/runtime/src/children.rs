@@ -57,17 +57,17 @@ spawn! {
 /// The program's child processes.
 pub fn all() -> Vec<libc::pid_t> {
     // Most programs never have any, and then this is all it costs.
-    const ANY_AT_ALL: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
-    if system::call(libc::SYS_waitid, [libc::P_ALL.into(), 0, 0, ANY_AT_ALL, 0, 0]) < 0 {
+    if !is_there(libc::P_ALL, 0) {
         return Vec::new();
     }
     let listed = system::read_file("/proc/thread-self/children");
     listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn is_one(process: libc::pid_t) -> bool {
+/// There is such a child.
+fn is_there(kind: libc::idtype_t, id: libc::pid_t) -> bool {
     const LOOK: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
-    system::call(libc::SYS_waitid, [libc::P_PID.into(), process as u64, 0, LOOK, 0, 0]) >= 0
+    system::call(libc::SYS_waitid, [kind.into(), id as u64, 0, LOOK, 0, 0]) >= 0
 }
 
 /// In milliseconds.
@@ -81,7 +81,7 @@ fn await_end(process: libc::pid_t, options: c_int, pc: u64) {
         return;
     }
     let children = match process {
-        1.. if is_one(process) => vec![process],
+        1.. if is_there(libc::P_PID, process) => vec![process],
         1.. => return,
         _ => all(),
     };

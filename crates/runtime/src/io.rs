@@ -120,9 +120,7 @@ fn time_limit(descriptor: c_int, events: i16) -> Option<u64> {
     let option = if events == libc::POLLOUT { libc::SO_SNDTIMEO } else { libc::SO_RCVTIMEO };
     let arguments = [descriptor as u64, libc::SOL_SOCKET as u64, option as u64, place, size, 0];
     system::call(libc::SYS_getsockopt, arguments);
-    let nanoseconds =
-        (limit.tv_sec as u64).saturating_mul(time::SECOND).saturating_add(limit.tv_usec as u64 * 1000);
-    (nanoseconds > 0).then_some(nanoseconds)
+    time::from_timeval(limit).filter(|&nanoseconds| nanoseconds > 0)
 }
 
 /// Does `call` on a descriptor when it will not block. It fails when the time for that is up.

@@ -525,8 +525,8 @@ impl Scheduler {
             self.ready.insert(last);
             crate::process::leave(0);
         }
-        let interrupted = self.alive.iter().find(|&index| self.is_due(index));
-        if let Some(index) = interrupted.filter(|_| self.interruptions == 0) {
+        if let Some(index) = self.alive.iter().find(|&index| self.is_due(index) && !self.may_try_again(index))
+        {
             // SAFETY: the slot of a thread that exists.
             let &PendingRecord { pc, stack, .. } = unsafe { &*log::pending(index) };
             let scene = Scene { thread: index as u32, pc, stack };

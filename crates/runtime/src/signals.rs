@@ -97,7 +97,7 @@ impl Scheduler {
 
     /// What thread `index` waits to do is tried again after a handler was called. Other waits end then, or look at
     /// what has changed, which is not modelled.
-    fn may_try_again(&self, index: usize) -> bool {
+    pub fn may_try_again(&self, index: usize) -> bool {
         // SAFETY: the slot of a thread that exists.
         let kind = EventKind::from_byte(unsafe { (*log::pending(index)).kind });
         matches!(kind, Some(EventKind::Lock | EventKind::ReadLock | EventKind::SemWait | EventKind::Join))

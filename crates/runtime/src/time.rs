@@ -30,6 +30,12 @@ pub fn nanoseconds(time: &libc::timespec) -> u64 {
     (time.tv_sec.max(0) as u64).saturating_mul(SECOND).saturating_add(time.tv_nsec.max(0) as u64)
 }
 
+/// The nanoseconds of a time in microseconds; `None` if it is not one.
+pub fn from_timeval(time: libc::timeval) -> Option<u64> {
+    let is_time = time.tv_sec >= 0 && (0..1_000_000).contains(&time.tv_usec);
+    is_time.then(|| (time.tv_sec as u64).saturating_mul(SECOND).saturating_add(time.tv_usec as u64 * 1000))
+}
+
 pub fn is_valid(time: &libc::timespec) -> bool {
     time.tv_sec >= 0 && (0..1_000_000_000).contains(&time.tv_nsec)
 }
