@@ -9,6 +9,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 use threadbare_trace::wire::Ending;
 
 use crate::carrier::Carrier;
+use crate::countdown::Countdown;
 use crate::entry::intercept;
 use crate::modules::users_call;
 use crate::real::real;
@@ -23,10 +24,7 @@ struct Alarm {
     /// What the program wants to be told with it.
     value: u64,
     clock: Clock,
-    /// When it is over, in virtual time, if it runs.
-    deadline: Option<u64>,
-    /// Nanoseconds after which it is over again; 0 for once.
-    interval: u64,
+    countdown: Countdown,
 }
 
 static ALARMS: Carrier<Vec<Alarm>> = Carrier::new(Vec::new());
@@ -40,13 +38,13 @@ const MICROSECOND: u64 = 1000;
 
 /// Some alarm is running.
 pub fn are_running() -> bool {
-    ALARMS.get().iter().any(|alarm| alarm.deadline.is_some())
+    ALARMS.get().iter().any(|alarm| alarm.countdown.deadline.is_some())
 }
 
 /// When the next one is over that would do something. One whose signal nobody has had yet would not.
 pub fn next(sched: &Scheduler) -> Option<u64> {
     let is_new = |alarm: &&Alarm| !sched.is_sent(alarm.signal) && is_wanted(sched, alarm.signal);
-    ALARMS.get().iter().filter(is_new).filter_map(|alarm| alarm.deadline).min()
+    ALARMS.get().iter().filter(is_new).filter_map(|alarm| alarm.countdown.deadline).min()
 }
 
 /// What the program wants to be told with this signal, if it is one of a timer's.
@@ -62,10 +60,7 @@ fn is_wanted(sched: &Scheduler, signal: c_int) -> bool {
 /// Sends the signals of those that are over by now.
 pub fn fire_due(sched: &mut Scheduler) {
     for alarm in ALARMS.get() {
-        let Some(deadline) = alarm.deadline.filter(|&deadline| deadline <= sched.now) else { continue };
-        let more = (sched.now - deadline).checked_div(alarm.interval);
-        alarm.deadline = more.map(|more| deadline.saturating_add((more + 1).saturating_mul(alarm.interval)));
-        if is_wanted(sched, alarm.signal) {
+        if alarm.countdown.times_over(sched.now) > 0 && is_wanted(sched, alarm.signal) {
             sched.send_to_process(alarm.signal);
         }
     }
@@ -84,22 +79,15 @@ fn of_process() -> &'static mut Alarm {
 
 impl Alarm {
     fn new(id: usize, signal: c_int, value: u64, clock: Clock) -> Alarm {
-        Alarm { id, signal, value, clock, deadline: None, interval: 0 }
+        Alarm { id, signal, value, clock, countdown: Countdown::default() }
     }
 
     /// Is over after so many nanoseconds, or not at all if there are none. What was left before.
     fn set(&mut self, value: u64, interval: u64) -> u64 {
-        let left = self.left();
+        let left = self.countdown.left();
         let now = scheduler::get().now;
-        self.deadline = (value > 0).then(|| now.saturating_add(value));
-        self.interval = interval;
+        self.countdown = Countdown { deadline: (value > 0).then(|| now.saturating_add(value)), interval };
         left
-    }
-
-    /// Nanoseconds until it is over; 0 when it does not run.
-    fn left(&self) -> u64 {
-        let now = scheduler::get().now;
-        self.deadline.map_or(0, |deadline| deadline.saturating_sub(now).max(1))
     }
 }
 
@@ -158,7 +146,7 @@ extern "C" fn getitimer(which: c_int, setting: IntervalOut) -> c_int {
         return real!(getitimer(which => c_int, setting => IntervalOut) -> c_int);
     }
     let (left, interval) = match which {
-        libc::ITIMER_REAL => (of_process().left(), of_process().interval),
+        libc::ITIMER_REAL => (of_process().countdown.left(), of_process().countdown.interval),
         libc::ITIMER_VIRTUAL | libc::ITIMER_PROF => (0, 0),
         _ => return system::fail(libc::EINVAL),
     };
@@ -232,9 +220,8 @@ extern "C" fn timer_gettime(id: Id, setting: SettingOut) -> c_int {
         return real!(timer_gettime(id => Id, setting => SettingOut) -> c_int);
     }
     let Some(alarm) = find(id as usize) else { return system::fail(libc::EINVAL) };
-    let (it_interval, it_value) = (time::timespec(alarm.interval), time::timespec(alarm.left()));
     // SAFETY: the program's place for it.
-    unsafe { setting.write(libc::itimerspec { it_interval, it_value }) };
+    unsafe { setting.write(alarm.countdown.setting()) };
     0
 }
 

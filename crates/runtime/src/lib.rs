@@ -37,6 +37,7 @@ mod channels;
 mod children;
 mod conditions;
 mod context;
+mod countdown;
 mod decisions;
 mod descriptors;
 mod entry;

@@ -10,6 +10,7 @@ use threadbare_trace::EventKind;
 
 use crate::carrier::Carrier;
 use crate::channels::{self, Kind};
+use crate::countdown::Countdown;
 use crate::entry::intercept;
 use crate::modules::users_call;
 use crate::real::real;
@@ -20,10 +21,7 @@ use crate::{active, descriptors, io, system};
 struct Timer {
     descriptor: c_int,
     clock: Clock,
-    /// When it is over, in virtual time, if it runs.
-    deadline: Option<u64>,
-    /// Nanoseconds after which it is over again; 0 for once.
-    interval: u64,
+    countdown: Countdown,
 }
 
 static TIMERS: Carrier<Vec<Timer>> = Carrier::new(Vec::new());
@@ -46,7 +44,7 @@ extern "C" fn timerfd_create(clock: Clock, flags: c_int) -> c_int {
     let descriptor = real!(eventfd(0 => u32, flags => c_int) -> c_int);
     if descriptor >= 0 {
         io::forget(|own| own == descriptor);
-        TIMERS.get().push(Timer { descriptor, clock, deadline: None, interval: 0 });
+        TIMERS.get().push(Timer { descriptor, clock, countdown: Countdown::default() });
         io::owns(descriptor);
         channels::made(Kind::Timer { flags }, &[descriptor]);
     }
@@ -70,13 +68,13 @@ extern "C" fn set(descriptor: c_int, flags: c_int, new: Setting, old: SettingOut
     let Some(timer) = find(descriptor) else { return pass_on() };
     if !old.is_null() {
         // SAFETY: the program's place for the setting.
-        unsafe { old.write(timer.setting()) };
+        unsafe { old.write(timer.countdown.setting()) };
     }
     timer.take();
     let value = time::nanoseconds(&it_value);
     let now = scheduler::get().now;
-    timer.interval = time::nanoseconds(&it_interval);
-    timer.deadline = match flags & libc::TFD_TIMER_ABSTIME {
+    timer.countdown.interval = time::nanoseconds(&it_interval);
+    timer.countdown.deadline = match flags & libc::TFD_TIMER_ABSTIME {
         _ if value == 0 => None,
         0 => Some(now.saturating_add(value)),
         _ => Some(value.saturating_sub(time::start_of(timer.clock))),
@@ -93,7 +91,7 @@ extern "C" fn timerfd_gettime(descriptor: c_int, setting: SettingOut) -> c_int {
         Some(_) if setting.is_null() => system::fail(libc::EFAULT),
         Some(timer) => {
             // SAFETY: the program's place for the setting.
-            unsafe { setting.write(timer.setting()) };
+            unsafe { setting.write(timer.countdown.setting()) };
             0
         }
     }
@@ -125,23 +123,23 @@ pub fn forget(closed: &impl Fn(c_int) -> bool) {
 
 /// Some timer is running.
 pub fn are_running() -> bool {
-    TIMERS.get().iter().any(|timer| timer.deadline.is_some())
+    TIMERS.get().iter().any(|timer| timer.countdown.deadline.is_some())
 }
 
 /// When the next timer is over. Those that nobody has looked at since they were are over already.
 pub fn next() -> Option<u64> {
-    let running = TIMERS.get().iter().filter(|timer| timer.deadline.is_some() && !timer.is_over());
-    running.filter_map(|timer| timer.deadline).min()
+    let running = TIMERS.get().iter().filter(|timer| timer.countdown.deadline.is_some() && !timer.is_over());
+    running.filter_map(|timer| timer.countdown.deadline).min()
 }
 
 /// Counts up the timers that are over by now; says whether any is.
 pub fn fire_due(now: u64) -> bool {
     let mut fired = false;
     TIMERS.get().retain_mut(|timer| {
-        let Some(deadline) = timer.deadline.filter(|&deadline| deadline <= now) else { return true };
-        let more = (now - deadline).checked_div(timer.interval);
-        let times = more.map_or(1, |more| more + 1);
-        timer.deadline = more.map(|_| deadline.saturating_add(times.saturating_mul(timer.interval)));
+        let times = timer.countdown.times_over(now);
+        if times == 0 {
+            return true;
+        }
         fired = true;
         let count = (&raw const times) as u64;
         system::call(libc::SYS_write, [timer.descriptor as u64, count, 8, 0, 0, 0]) == 8
@@ -150,12 +148,6 @@ pub fn fire_due(now: u64) -> bool {
 }
 
 impl Timer {
-    fn setting(&self) -> libc::itimerspec {
-        let now = scheduler::get().now;
-        let left = self.deadline.map_or(0, |deadline| deadline.saturating_sub(now).max(1));
-        libc::itimerspec { it_interval: time::timespec(self.interval), it_value: time::timespec(left) }
-    }
-
     fn is_over(&self) -> bool {
         let mut entry = libc::pollfd { fd: self.descriptor, events: libc::POLLIN, revents: 0 };
         io::is_ready((&raw mut entry) as u64, 1)
