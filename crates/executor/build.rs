@@ -11,7 +11,7 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
     let workspace = here.join("../..");
-    for input in ["crates/runtime", "crates/trace/src", "crates/trace/Cargo.toml", "Cargo.toml"] {
+    for input in ["crates/runtime", "crates/trace", "crates/wire", "Cargo.toml"] {
         println!("cargo::rerun-if-changed={}", workspace.join(input).display());
     }
     let cargo = env::var_os("CARGO").expect("cargo sets CARGO");

@@ -1,14 +1,14 @@
-//! Whatever was read can be predicted from, or is refused. Start from `crates/trace/corpus`.
+//! Whatever was read can be predicted from, or is refused. Start from `crates/formats/corpus`.
 #![no_main]
 
 use std::fmt::Write;
 
 use libfuzzer_sys::fuzz_target;
-use threadbare_trace::{format, import};
+use threadbare_formats::{import, trace_file};
 
 fuzz_target!(|bytes: &[u8]| {
     let written = import::std(operations(bytes).as_bytes());
-    let traces = [import::std(bytes).ok(), import::csv(bytes).ok(), format::read(bytes).ok(), written.ok()];
+    let traces = [import::std(bytes).ok(), import::csv(bytes).ok(), trace_file::read(bytes).ok(), written.ok()];
     for trace in traces.into_iter().flatten() {
         let _ = threadbare_predict::predict(&trace, &threadbare_predict::pattern::built_in());
     }

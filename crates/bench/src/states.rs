@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::error::Error;
 
 use threadbare_executor::{Limits, Run, Target, Worker};
-use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Outcome, Plan, Policy};
+use threadbare_wire::Record;
 
 use crate::build::{self, INSTRUMENTED};
 use crate::subjects;

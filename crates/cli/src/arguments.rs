@@ -85,7 +85,7 @@ pub struct LaunchOptions {
 pub struct LimitOptions {
     /// End a run after this many events; it is a livelock if nothing moves any more by then
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
-          value_parser = clap::value_parser!(u64).range(100..=threadbare_trace::wire::MAX_EVENTS))]
+          value_parser = clap::value_parser!(u64).range(100..=threadbare_wire::MAX_EVENTS))]
     pub max_events: u64,
 
     /// End a run after this many seconds

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
+use threadbare_formats::Clip;
 use threadbare_rank::{Tuple, Variables};
-use threadbare_trace::{Clip, End, Frame, ObjectName, Trace};
+use threadbare_trace::{End, Frame, ObjectName, Trace};
 
 use crate::target::Ready;
 use crate::{file, screen};

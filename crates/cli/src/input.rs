@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use threadbare_executor::Input;
-use threadbare_trace::clip::{ClipInput, fingerprint};
+use threadbare_formats::clip::ClipInput;
+use threadbare_trace::hash::fingerprint;
 
 use crate::file;
 use crate::problem::Problem;

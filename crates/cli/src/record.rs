@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use threadbare_executor::{RunError, Worker};
-use threadbare_trace::{Plan, Policy, Trace, format};
+use threadbare_formats::trace_file;
+use threadbare_trace::{Plan, Policy, Trace};
 
 use crate::arguments::{RecordOptions, Schedule};
 use crate::exit;
@@ -73,6 +74,6 @@ pub fn learn(worker: &mut Worker, plan: &mut Plan) -> Result<(), RunError> {
 
 /// Writes a trace file.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), Problem> {
-    let written = file::write(path, |mut out| format::write(trace, &mut out));
+    let written = file::write(path, |mut out| trace_file::write(trace, &mut out));
     written.map_err(|error| Problem::file("write", path, error))
 }

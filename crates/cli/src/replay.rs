@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use threadbare_executor::{Divergence, Ended, Limits, Origin, Worker, compare, is_as_promised, resolve};
-use threadbare_trace::{Clip, Trace};
+use threadbare_formats::Clip;
+use threadbare_trace::Trace;
 
 use crate::arguments::ReplayOptions;
 use crate::exit;

@@ -3,7 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use threadbare_trace::{Trace, export, format};
+use threadbare_formats::{export, trace_file};
+use threadbare_trace::Trace;
 
 use crate::arguments::{ExportFormat, TraceCommand, TraceOptions};
 use crate::exit;
@@ -20,7 +21,7 @@ pub fn run(options: &TraceOptions) -> Result<u8, Problem> {
 
 fn read(path: &Path) -> Result<Trace, Problem> {
     let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
-    format::read(&bytes)
+    trace_file::read(&bytes)
         .map_err(|error| Problem::file("read", path, error).help("traces are written by `threadbare record`"))
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use thiserror::Error;
+use threadbare_formats::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_program::{Program, without_hashes};
-use threadbare_trace::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_trace::{
     End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
 };

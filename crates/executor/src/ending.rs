@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::FailureKind;
-use threadbare_trace::wire::Ending;
+use threadbare_wire::Ending;
 
 use crate::memory::Memory;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 use thiserror::Error;
-use threadbare_trace::clip::fingerprint;
+use threadbare_trace::hash::fingerprint;
 
 const LIBRARY: &[u8] = include_bytes!(env!("THREADBARE_RUNTIME"));
 /// What programs linked by `gcc -fsanitize=thread` look for: `libtsan.so.0` up to gcc 10, `.so.2` since.

@@ -6,8 +6,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::Turns;
-use threadbare_trace::wire::{
-    self, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan, Switch,
+use threadbare_wire::{
+    self as wire, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan, Switch,
 };
 
 /// The file and its mapping.

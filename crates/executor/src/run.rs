@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::trace::steps_of;
-use threadbare_trace::wire::{self, RaceRecord, Record};
 use threadbare_trace::{EventKind, Extent, FailureKind, Plan, Step, ThreadId, Trace, Turns, Until};
+use threadbare_wire::{self as wire, RaceRecord, Record};
 
 use crate::ending::Ended;
 use crate::symbolise;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use threadbare_trace::wire::{Control, Snapshot, snapshot};
 use threadbare_trace::{Plan, Policy, Turns};
+use threadbare_wire::{Control, Snapshot, snapshot};
 
 use crate::memory::{Contents, Lengths, Memory};
 

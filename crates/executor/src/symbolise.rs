@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
-use threadbare_trace::wire::{Origin, PROCESS, Record, StackSpan};
 use threadbare_trace::{
     End, Event, EventKind, FailureKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
     StackNode, ThreadId, Trace,
 };
+use threadbare_wire::{Origin, PROCESS, Record, StackSpan};
 
 use crate::ending::Ended;
 use crate::run::Run;

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::wire::{self, Code, message};
 use threadbare_trace::{FailureKind, Plan};
+use threadbare_wire::{self as wire, Code, message};
 
 use crate::ending::{self, Ended};
 use crate::input::Input;

@@ -185,7 +185,7 @@ pub fn final_values(history: &History<'_>, prediction: &Prediction, run: &Trace)
 
 #[cfg(test)]
 mod tests {
-    use threadbare_trace::import;
+    use threadbare_formats::import;
 
     use super::*;
 

@@ -114,7 +114,8 @@ fn expose_passes(history: &History<'_>, accesses: &[u32], exposed: &mut [bool]) 
 
 #[cfg(test)]
 mod tests {
-    use threadbare_trace::{EventKind, Trace, import};
+    use threadbare_formats::import;
+    use threadbare_trace::{EventKind, Trace};
 
     use super::*;
     use crate::pattern;

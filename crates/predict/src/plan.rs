@@ -54,7 +54,8 @@ fn is_stop(history: &History<'_>, event: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_trace::{Trace, import};
+    use threadbare_formats::import;
+    use threadbare_trace::Trace;
 
     use super::*;
 

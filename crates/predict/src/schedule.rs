@@ -444,7 +444,7 @@ impl<'g, 'h, 't> Rearranged<'g, 'h, 't> {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_trace::import;
+    use threadbare_formats::import;
 
     use super::*;
 

@@ -3,11 +3,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
+use threadbare_formats::{import, trace_file};
 use threadbare_predict::pattern::built_in;
 use threadbare_predict::{History, plan, predict};
 use threadbare_trace::{
     End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
-    Trace, format, import,
+    Trace,
 };
 
 const THREADS: u32 = 3;
@@ -61,11 +62,11 @@ fn trace(events: Vec<Event>) -> Trace {
 /// The corpus that fuzzing starts from: the figures of the paper, and files that once were trouble or could be.
 #[test]
 fn every_file_of_the_corpus_is_analysed_or_refused() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/corpus");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../formats/corpus");
     let mut predictions = 0;
     for entry in std::fs::read_dir(directory).expect("the corpus is there") {
         let bytes = std::fs::read(entry.expect("it can be listed").path()).expect("it can be read");
-        let traces = [import::std(&bytes).ok(), import::csv(&bytes).ok(), format::read(&bytes).ok()];
+        let traces = [import::std(&bytes).ok(), import::csv(&bytes).ok(), trace_file::read(&bytes).ok()];
         for trace in traces.into_iter().flatten() {
             predictions += predict(&trace, &built_in()).map_or(0, |found| found.list.len());
         }

@@ -1,8 +1,9 @@
 //! The worked examples of the paper, by the numbers of their figures.
 
+use threadbare_formats::import;
 use threadbare_predict::pattern::built_in;
 use threadbare_predict::{Kind, Prediction, Predictions, Verdict, predict};
-use threadbare_trace::{Trace, import};
+use threadbare_trace::Trace;
 
 /// A trace in the words of STD, one operation a line; locations are the labels of the figures.
 fn trace(text: &str) -> Trace {

@@ -11,7 +11,7 @@ use gimli::LittleEndian;
 use object::elf::{ET_DYN, ET_EXEC, PT_LOAD};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _};
-use threadbare_trace::wire::CodeClass;
+use threadbare_trace::CodeClass;
 
 use crate::ProgramError;
 use crate::debug_info::DebugInfo;

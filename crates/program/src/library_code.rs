@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use threadbare_trace::wire::CodeClass;
+use threadbare_trace::CodeClass;
 
 use crate::calls;
 use crate::image::Image;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use threadbare_trace::wire::CodeClass;
+use threadbare_trace::CodeClass;
 use threadbare_trace::{Frame, Location, Site};
 
 use crate::image::Image;

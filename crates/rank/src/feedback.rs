@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use threadbare_executor::{Ended, Run};
-use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Extent, ThreadId, Trace};
+use threadbare_wire::Record;
 
 use crate::Schedule;
 
@@ -79,7 +79,7 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
     let done: Vec<usize> = run.decisions().map(|decision| (decision.records - prologue) as usize).collect();
     // They seldom change from one decision to the next.
     let mut alternatives: Arc<[u32]> = Arc::new([]);
-    let decision = |(i, decision): (usize, threadbare_trace::wire::Decision<'_>)| {
+    let decision = |(i, decision): (usize, threadbare_wire::Decision<'_>)| {
         if !decision.alternatives().eq(alternatives.iter().copied()) {
             alternatives = decision.alternatives().collect();
         }

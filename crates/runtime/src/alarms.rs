@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
-use threadbare_trace::wire::Ending;
+use threadbare_wire::Ending;
 
 use crate::carrier::Carrier;
 use crate::countdown::Countdown;

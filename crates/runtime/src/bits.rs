@@ -1,6 +1,6 @@
 //! A set of small numbers.
 
-use threadbare_trace::wire::members;
+use threadbare_wire::members;
 
 #[derive(Default)]
 pub struct Bits(Vec<u64>);

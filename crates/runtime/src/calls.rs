@@ -8,7 +8,7 @@ use std::arch::naked_asm;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, Stack};
+use threadbare_wire::{self as wire, Stack};
 
 use crate::carrier::Carrier;
 use crate::hash::Hasher;

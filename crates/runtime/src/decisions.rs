@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{self, DECISIONS_BYTES, DECISIONS_OFFSET};
+use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET};
 
 use crate::bits::Bits;
 use crate::layout::WIRE;

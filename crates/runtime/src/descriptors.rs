@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use threadbare_trace::wire::{MEMORY_FD, SOCKET_FD};
+use threadbare_wire::{MEMORY_FD, SOCKET_FD};
 
 use crate::real::real;
 use crate::{active, heap, io, system};

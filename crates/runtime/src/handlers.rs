@@ -10,7 +10,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::wire::{Ending, STOP_SIGNAL};
+use threadbare_wire::{Ending, STOP_SIGNAL};
 
 use crate::carrier::Carrier;
 use crate::real::real;

@@ -12,8 +12,8 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{Ending, Origin};
 use threadbare_trace::{EventKind, Extent};
+use threadbare_wire::{Ending, Origin};
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;

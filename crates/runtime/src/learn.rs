@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::Extent;
-use threadbare_trace::wire::{self, LEARNT_BYTES, LEARNT_OFFSET};
+use threadbare_wire::{self as wire, LEARNT_BYTES, LEARNT_OFFSET};
 
 use crate::carrier::Carrier;
 use crate::hash::Hasher;

@@ -84,7 +84,8 @@ mod waiting;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::{hash, wire};
+use threadbare_trace::hash;
+use threadbare_wire as wire;
 
 /// Set once, before any code of the program runs.
 static ACTIVE: AtomicBool = AtomicBool::new(false);

@@ -6,7 +6,8 @@
 use std::hash::Hasher as _;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{CODE_BYTES, CODE_OFFSET, Code, CodeClass};
+use threadbare_trace::CodeClass;
+use threadbare_wire::{CODE_BYTES, CODE_OFFSET, Code};
 
 use crate::carrier::Carrier;
 use crate::hash::Mix;

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::wire::{
-    self, Control, Ending, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch,
-};
 use threadbare_trace::{EventKind, MemoryOrder, Outcome};
+use threadbare_wire::{
+    self as wire, Control, Ending, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch,
+};
 
 use crate::carrier::Carrier;
 use crate::layout::WIRE;

@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::Ending;
+use threadbare_wire::Ending;
 
 use crate::carrier::Carrier;
 use crate::log::Entry;

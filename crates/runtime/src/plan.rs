@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{Ending, PendingRecord};
 use threadbare_trace::{EventKind, Order, Others, Plan, Policy, Random, ThreadId, Until};
+use threadbare_wire::{Ending, PendingRecord};
 
 use crate::bits::Bits;
 use crate::hash::{Hasher, mix};
@@ -414,7 +414,7 @@ impl Scheduler {
 /// Reads the plan that the tool left.
 pub fn read() -> Plan {
     log::control().events.load(Ordering::Acquire);
-    match threadbare_trace::wire::decode_plan(log::plan_words()) {
+    match threadbare_wire::decode_plan(log::plan_words()) {
         Ok(plan) => plan,
         Err(_) => finish(Ending::Unsupported, 0, 0, "internal error: the plan cannot be read"),
     }

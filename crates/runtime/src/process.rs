@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{Ending, StackSpan};
+use threadbare_wire::{Ending, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::{Ending, MAX_RACES, PendingRecord, RaceRecord};
+use threadbare_wire::{Ending, MAX_RACES, PendingRecord, RaceRecord};
 
 use crate::carrier::Carrier;
 use crate::log;

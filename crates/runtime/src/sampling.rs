@@ -1,8 +1,8 @@
 //! Policies that draw schedules at random, but not evenly among threads: partial-order sampling, and the
 //! selectively uniform random walk.
 
-use threadbare_trace::wire::PendingRecord;
 use threadbare_trace::{EventKind, ThreadId, Weights};
+use threadbare_wire::PendingRecord;
 
 use crate::bits::Bits;
 use crate::log;

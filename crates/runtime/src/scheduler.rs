@@ -12,8 +12,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{Ending, MESSAGE_BYTES, PendingRecord, StackSpan};
 use threadbare_trace::{EventKind, Outcome, ThreadId};
+use threadbare_wire::{Ending, MESSAGE_BYTES, PendingRecord, StackSpan};
 
 use crate::bits::Bits;
 use crate::cancellation::{self, Cancellation};

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::Extent;
-use threadbare_trace::wire::{Ending, SOCKET_FD, message, snapshot};
+use threadbare_wire::{Ending, SOCKET_FD, message, snapshot};
 
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};

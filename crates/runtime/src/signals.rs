@@ -7,7 +7,7 @@
 use std::ffi::{c_int, c_void};
 
 use threadbare_trace::EventKind;
-use threadbare_trace::wire::PROCESS;
+use threadbare_wire::PROCESS;
 
 use crate::active;
 use crate::alarms;

@@ -9,7 +9,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::wire::{PendingRecord, Snapshot, snapshot};
+use threadbare_wire::{PendingRecord, Snapshot, snapshot};
 
 use crate::scheduler::Scheduler;
 use crate::{files, identity, io, log, plan, process, state, system};

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::wire::{Ending, MAX_THREADS, StackSpan};
 use threadbare_trace::{EventKind, Outcome};
+use threadbare_wire::{Ending, MAX_THREADS, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::context::{self, Context, POOL_STACK, Stack};

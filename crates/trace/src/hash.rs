@@ -46,3 +46,10 @@ pub fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().for_each(|word| mix.write_u64(word));
     Random(mix.finish()).next()
 }
+
+/// FNV-1a: tells whether bytes are what they were, unless somebody means to deceive.
+pub fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}

@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use threadbare_executor::{RunError, Worker, clip};
+use threadbare_formats::import::{ImportError, Wrong};
+use threadbare_formats::{import, trace_file};
 use threadbare_predict::{History, Pattern, PredictError, Prediction, Predictor, pattern};
-use threadbare_trace::import::{ImportError, Wrong};
-use threadbare_trace::{Extent, Plan, Policy, Step, Trace, format, import};
+use threadbare_trace::{Extent, Plan, Policy, Step, Trace};
 
 use crate::arguments::PredictOptions;
 use crate::exit;
@@ -87,8 +88,8 @@ fn from_trace(path: &Path, patterns: &[Pattern], json: bool) -> Result<u8, Probl
 /// A trace in any format, told by its first bytes and by its name.
 fn read_trace(path: &Path) -> Result<Trace, Problem> {
     let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
-    if bytes.starts_with(format::MAGIC) {
-        return format::read(&bytes).map_err(|error| Problem::file("read", path, error));
+    if bytes.starts_with(trace_file::MAGIC) {
+        return trace_file::read(&bytes).map_err(|error| Problem::file("read", path, error));
     }
     let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let trace = if is_csv { import::csv(&bytes) } else { import::std(&bytes) };

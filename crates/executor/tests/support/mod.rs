@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use threadbare_executor::{Ended, Input, Limits, Run, Target, Worker, exhaust};
-use threadbare_trace::wire::Record;
 use threadbare_trace::{EventKind, Plan, Policy, Tracked};
+use threadbare_wire::Record;
 
 /// A program, built in a directory that goes away with it.
 pub struct Built {

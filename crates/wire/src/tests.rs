@@ -1,10 +1,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::records::PC_BITS;
-use super::*;
-use crate::arbitrary::{kind, number, thread};
-use crate::{
+use crate::records::PC_BITS;
+use crate::*;
+use threadbare_trace::arbitrary::{kind, number, thread};
+use threadbare_trace::{
     EventKind, Extent, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step, Turns, Until, Weights,
 };
 

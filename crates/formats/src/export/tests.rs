@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
+use threadbare_trace::{
     End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
     StackNode, ThreadId, arbitrary,
 };
@@ -174,7 +174,7 @@ fn json_resolves_names_and_leaves_out_what_says_nothing() {
         event(1, Yield, 0),
     ];
     let mut trace = trace(&["accounts[1].amount", "flag"], events);
-    trace.end = crate::End::Failed {
+    trace.end = threadbare_trace::End::Failed {
         kind: FailureKind::Assertion,
         message: "`sum == 200`".into(),
         thread: 1,

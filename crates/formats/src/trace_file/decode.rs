@@ -2,7 +2,7 @@
 
 use super::bytes::Reader;
 use super::{DETAIL, FormatError, Last, MAGIC, OTHER_THREAD, VERSION};
-use crate::{
+use threadbare_trace::{
     End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
     StackNode, ThreadId, Trace,
 };

@@ -181,25 +181,8 @@ pub struct Code {
     /// Addresses as linked; entries are in their order and do not overlap.
     pub start: u64,
     pub end: u64,
-    /// A [`CodeClass`].
+    /// A [`CodeClass`](threadbare_trace::CodeClass).
     pub class: u64,
-}
-
-/// Whose affair it is what a function of a standard library does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u64)]
-pub enum CodeClass {
-    /// Its caller's.
-    Passing = 1,
-    /// Its own: nothing for the schedule.
-    Quiet = 2,
-}
-
-impl CodeClass {
-    pub fn from_number(number: u64) -> Option<CodeClass> {
-        use CodeClass::*;
-        [Passing, Quiet].into_iter().find(|class| *class as u64 == number)
-    }
 }
 
 /// Who did something, and where.

@@ -62,7 +62,7 @@ use std::io::{self, Write};
 
 pub use self::json::json;
 use self::operations::{Operand, operations};
-use crate::Trace;
+use threadbare_trace::Trace;
 
 /// Writes the trace in RAPID's STD format.
 pub fn std(trace: &Trace, out: &mut impl Write) -> io::Result<()> {

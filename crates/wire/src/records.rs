@@ -1,7 +1,7 @@
 //! What a run leaves behind, piece by piece: events, call stacks, threads, races.
 
-use super::RACES_BYTES;
-use crate::{EventKind, MemoryOrder, Outcome, Turns};
+use crate::RACES_BYTES;
+use threadbare_trace::{EventKind, MemoryOrder, Outcome, Turns};
 
 /// One event, as the runtime writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Record {
     pub value: u64,
 }
 
-pub(super) const PC_BITS: u32 = 48;
+pub(crate) const PC_BITS: u32 = 48;
 const LONG: u64 = 0xffff;
 
 impl Record {

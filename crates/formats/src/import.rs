@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::{
+use threadbare_trace::{
     End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
     Trace,
 };

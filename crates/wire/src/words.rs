@@ -1,6 +1,6 @@
 //! Numbers, eight bytes each: how plans, extents and decisions travel.
 
-use crate::ThreadId;
+use threadbare_trace::ThreadId;
 
 /// Words did not decode: tool and runtime disagree, which is a fault of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::text::{read_text, read_word};
 use super::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil, VERSION};
-use crate::{EventKind, Site, ThreadId};
+use threadbare_trace::{EventKind, Site, ThreadId};
 
 /// A clip could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,7 +202,9 @@ impl<'a> Words<'a> {
     }
 
     fn thread(&mut self) -> Result<ThreadId, String> {
-        self.word("a thread")?.parse().map_err(|error: crate::thread::InvalidThreadId| error.to_string())
+        self.word("a thread")?
+            .parse()
+            .map_err(|error: threadbare_trace::thread::InvalidThreadId| error.to_string())
     }
 
     /// A site that the line may refer to here.

@@ -1,6 +1,6 @@
 //! What could have been, as the runtime writes it: a decision after the other.
 
-use super::words::Words;
+use crate::words::Words;
 
 /// The decisions of a run, one after the other, each some words: the records in the log by then, the state of
 /// the program, the index of the thread that was picked, and as a set of bits who could have been.

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use crate::{End, Event, EventKind, Pending, Trace};
+use threadbare_trace::{End, Event, EventKind, Pending, Trace};
 
 /// Writes the trace as JSON, one object a line.
 ///

@@ -86,7 +86,7 @@ fn no_file_of_the_corpus_is_trouble() {
         for trace in [std(&bytes), csv(&bytes)].into_iter().flatten() {
             assert!(trace.events.iter().all(|event| (event.thread as usize) < trace.threads.len()));
         }
-        let _ = crate::format::read(&bytes);
+        let _ = crate::trace_file::read(&bytes);
         files += 1;
     }
     assert!(files >= 6, "the corpus is gone");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::bytes::{put_index_near, put_number, put_signed, put_text};
 use super::{DETAIL, Last, MAGIC, OTHER_THREAD, VERSION};
-use crate::{End, Event, FailureKind, Frame, Object, ObjectName, Pending, Trace};
+use threadbare_trace::{End, Event, FailureKind, Frame, Object, ObjectName, Pending, Trace};
 
 /// Writes a trace file. The trace's indices are taken as they are; [`read`](super::read) is what checks them.
 pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use crate::{Event, EventKind, ObjectName, Outcome, Trace};
+use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
 
 /// One line of STD.
 pub struct Operation {

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{
+use threadbare_trace::{
     End, Event, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode,
     ThreadId, Trace, arbitrary,
 };

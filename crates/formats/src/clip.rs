@@ -82,7 +82,7 @@ use std::fmt;
 
 pub use self::parse::ClipError;
 use self::text::{Object, Text, Word};
-use crate::{EventKind, Site, ThreadId};
+use threadbare_trace::{EventKind, Site, ThreadId};
 
 /// The version of the text form.
 pub const VERSION: u32 = 1;
@@ -117,15 +117,8 @@ pub struct Clip {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClipInput {
     pub path: String,
-    /// The [`fingerprint`] of what was in it.
+    /// The [`fingerprint`](threadbare_trace::hash::fingerprint) of what was in it.
     pub fingerprint: u64,
-}
-
-/// FNV-1a: tells whether bytes are what they were, unless somebody means to deceive.
-pub fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Memory whose accesses are events, by name.

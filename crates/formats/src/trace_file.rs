@@ -1,6 +1,6 @@
 //! The binary trace file, `.tbt`.
 //!
-//! A file is the [`MAGIC`], one byte of [`VERSION`], and then the parts of a [`Trace`](crate::Trace) one
+//! A file is the [`MAGIC`], one byte of [`VERSION`], and then the parts of a [`Trace`](threadbare_trace::Trace) one
 //! after the other, with nothing between or after them:
 //!
 //! ```text
@@ -67,7 +67,7 @@
 //!
 //! [`read`] never panics and never allocates more than a fixed multiple of the file's length: a count is
 //! believed only if the bytes left could hold that many. Each index is checked against its table, and a
-//! stack's parent comes before it, so whoever holds a [`Trace`](crate::Trace) that was read may index and
+//! stack's parent comes before it, so whoever holds a [`Trace`](threadbare_trace::Trace) that was read may index and
 //! walk without care. There is no checksum: a file that was cut short is always refused, one with flipped
 //! bits only if they make no sense.
 
@@ -81,7 +81,7 @@ use std::fmt;
 
 pub use self::decode::read;
 pub use self::encode::write;
-use crate::EventKind;
+use threadbare_trace::EventKind;
 
 /// The first bytes of every trace file.
 pub const MAGIC: &[u8; 8] = b"TBTRACE\n";

@@ -1,7 +1,9 @@
 //! Plans, and memory that is shared, as words.
 
-use super::words::{Garbled, Words, push_thread};
-use crate::{EventKind, Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};
+use crate::words::{Garbled, Words, push_thread};
+use threadbare_trace::{
+    EventKind, Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights,
+};
 
 const FLAG_STRICT: u64 = 1;
 const FLAG_LEARN: u64 = 2;

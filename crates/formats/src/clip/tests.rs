@@ -5,7 +5,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
-use crate::arbitrary::{kind, number, text, thread};
+use threadbare_trace::arbitrary::{kind, number, text, thread};
 
 /// What the module's documentation shows.
 const EXAMPLE: &str = "\
@@ -61,7 +61,10 @@ fn example() -> Clip {
         target: "subjects/c/account_ring.c".into(),
         compiler_arguments: vec!["-DFIXED".into()],
         arguments: vec!["2".into()],
-        input: Some(ClipInput { path: "input.txt".into(), fingerprint: fingerprint(b"\0") }),
+        input: Some(ClipInput {
+            path: "input.txt".into(),
+            fingerprint: threadbare_trace::hash::fingerprint(b"\0"),
+        }),
         finding: "assertion".into(),
         message: "assertion failed: `accounts[i].amount == 200`".into(),
         seed: 0,
