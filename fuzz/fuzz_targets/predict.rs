@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let written = import::std(operations(bytes).as_bytes());
     let traces = [import::std(bytes).ok(), import::csv(bytes).ok(), trace_file::read(bytes).ok(), written.ok()];
     for trace in traces.into_iter().flatten() {
-        let _ = threadbare_predict::predict(&trace, &threadbare_predict::pattern::built_in());
+        let _ = threadbare_predict::predict(trace, &threadbare_predict::pattern::built_in());
     }
 });
 

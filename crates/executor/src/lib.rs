@@ -15,6 +15,7 @@ mod clip;
 mod ending;
 mod exhaust;
 mod input;
+mod learn;
 mod library;
 mod memory;
 mod run;
@@ -27,6 +28,7 @@ pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, is_as_promis
 pub use ending::Ended;
 pub use exhaust::{Exhausted, exhaust};
 pub use input::Input;
+pub use learn::{LEARNING_RUNS, learn, learning_plan};
 pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;

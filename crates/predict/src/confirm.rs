@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadbare_trace::{End, Event, EventKind, FailureKind, Pending, ThreadId, Trace};
 
-use crate::history::{History, writes};
 use crate::prediction::Prediction;
-use crate::schedule::{Target, permutations};
-use crate::variable::Variables;
+use threadbare_search::reorder::history::{History, writes};
+use threadbare_search::reorder::schedule::{Target, permutations};
+use threadbare_search::reorder::variable::Variables;
 
 /// An event of a prediction, as it can be found in another run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct Sighting {
 }
 
 impl Sighting {
-    pub fn of(history: &History<'_>, target: &Target) -> Sighting {
+    pub fn of(history: &History, target: &Target) -> Sighting {
         let awaited = |&event: &u32| awaited(history, event);
         let events = &target.sequence;
         let variables = history.variables();
@@ -94,7 +94,7 @@ impl Sighting {
     }
 }
 
-fn awaited(history: &History<'_>, event: u32) -> Awaited {
+fn awaited(history: &History, event: u32) -> Awaited {
     let trace = history.trace();
     let address = |event: u32| trace.locations[history.event(event).location as usize].address;
     let (thread, kind) = (history.thread(event), history.event(event).kind);
@@ -140,7 +140,7 @@ fn is_uninterrupted(trace: &Trace, found: &[usize]) -> bool {
 }
 
 /// The run went as the schedule says, event by event, to the end of the schedule or to its own.
-pub fn follows(history: &History<'_>, schedule: &[u32], run: &Trace) -> bool {
+pub fn follows(history: &History, schedule: &[u32], run: &Trace) -> bool {
     let is_event = |event: &&Event| !event.kind.is_silent();
     let planned = schedule.iter().map(|&event| history.event(event)).filter(is_event);
     let mut done = run.events.iter().filter(is_event).zip(planned);
@@ -154,7 +154,7 @@ fn what<'t>(trace: &'t Trace, event: &Event) -> (&'t ThreadId, EventKind, u64) {
 }
 
 /// The serial orders of the units of work in a prediction: one after the other, whole, in every order.
-pub fn serial_orders(history: &History<'_>, prediction: &Prediction) -> Vec<Target> {
+pub fn serial_orders(history: &History, prediction: &Prediction) -> Vec<Target> {
     let mut units: Vec<Vec<u32>> = Vec::new();
     for &event in &prediction.target.sequence {
         let thread = history.thread(event);
@@ -170,7 +170,7 @@ pub fn serial_orders(history: &History<'_>, prediction: &Prediction) -> Vec<Targ
 }
 
 /// The last value written to each variable of a prediction, by the name that it has in every run.
-pub fn final_values(history: &History<'_>, prediction: &Prediction, run: &Trace) -> BTreeMap<String, u64> {
+pub fn final_values(history: &History, prediction: &Prediction, run: &Trace) -> BTreeMap<String, u64> {
     let name = |event: &u32| &history.trace().objects[history.event(*event).object as usize].display;
     let names: BTreeSet<&String> = prediction.events.iter().map(name).collect();
     let mut values = BTreeMap::new();
@@ -194,7 +194,7 @@ mod tests {
     fn a_run_follows_a_schedule_to_the_end_of_either() {
         let trace = |text: &str| import::std(text.as_bytes()).expect("the trace is well formed");
         let recorded = trace("T0|fork(T1)|1\nT0|w(x)|2\nT1|w(x)|3\nT1|r(y)|4\n");
-        let history = History::new(&recorded).expect("it can be analysed");
+        let history = History::new(recorded.clone()).expect("it can be analysed");
         let follows = |run: &str| follows(&history, &[0, 2, 1], &trace(run));
         assert!(follows("T0|fork(T1)|1\nT1|w(x)|3\nT0|w(x)|2\nT1|r(z)|5\n"));
         assert!(follows("T0|fork(T1)|1\nT1|w(x)|3\n"));

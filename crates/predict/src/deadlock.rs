@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{History, Line};
-use crate::lockset::{Held, Lockset};
-use crate::order::Segment;
 use crate::search::independent;
+use threadbare_search::reorder::history::{History, Line};
+use threadbare_search::reorder::lockset::{Held, Lockset};
+use threadbare_search::reorder::order::Segment;
 
 /// Acquisitions of one lock by one thread on one line while it holds the same others.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ const LONGEST: usize = 4;
 const MOST_CYCLES: usize = 10_000;
 
 /// Cycles, told apart by the lines of their acquisitions (sorted).
-pub fn search(history: &History<'_>) -> BTreeMap<Vec<Line>, Candidate> {
+pub fn search(history: &History) -> BTreeMap<Vec<Line>, Candidate> {
     let acquires = abstract_acquires(history);
     let mut search = Search {
         history,
@@ -53,7 +53,7 @@ pub fn search(history: &History<'_>) -> BTreeMap<Vec<Line>, Candidate> {
     search.found
 }
 
-fn abstract_acquires(history: &History<'_>) -> Vec<AbstractAcquire> {
+fn abstract_acquires(history: &History) -> Vec<AbstractAcquire> {
     let mut merged: BTreeMap<(u32, Held, Lockset, Line), Vec<u32>> = BTreeMap::new();
     for section in history.locksets().sections() {
         let held = history.lockset(section.acquire);
@@ -68,7 +68,7 @@ fn abstract_acquires(history: &History<'_>) -> Vec<AbstractAcquire> {
 }
 
 /// For each acquisition, those of other threads that hold what it wants and nothing else that it holds.
-fn follows(history: &History<'_>, acquires: &[AbstractAcquire]) -> Vec<Vec<usize>> {
+fn follows(history: &History, acquires: &[AbstractAcquire]) -> Vec<Vec<usize>> {
     let mut holding: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (index, acquire) in acquires.iter().enumerate() {
         for held in history.locksets().held(acquire.held) {
@@ -82,7 +82,7 @@ fn follows(history: &History<'_>, acquires: &[AbstractAcquire]) -> Vec<Vec<usize
     acquires.iter().map(follows).collect()
 }
 
-fn may_follow(history: &History<'_>, acquire: &AbstractAcquire, other: &AbstractAcquire) -> bool {
+fn may_follow(history: &History, acquire: &AbstractAcquire, other: &AbstractAcquire) -> bool {
     let locksets = history.locksets();
     let keeps_out = |held: &Held| held.lock == acquire.wanted.lock && !(held.shared && acquire.wanted.shared);
     acquire.thread != other.thread
@@ -90,15 +90,15 @@ fn may_follow(history: &History<'_>, acquire: &AbstractAcquire, other: &Abstract
         && locksets.disjoint(acquire.held, other.held)
 }
 
-struct Search<'a, 't> {
-    history: &'a History<'t>,
+struct Search<'a> {
+    history: &'a History,
     acquires: &'a [AbstractAcquire],
     follows: Vec<Vec<usize>>,
     cycles: usize,
     found: BTreeMap<Vec<Line>, Candidate>,
 }
 
-impl Search<'_, '_> {
+impl Search<'_> {
     /// Follows a path that begins with its lowest member.
     fn extend(&mut self, path: &mut Vec<usize>) {
         let last = path[path.len() - 1];

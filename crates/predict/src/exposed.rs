@@ -7,15 +7,15 @@
 //! takes a unit that is not sealed. So a variable is *exposed* if it has no such lock, or if it is in a unit that is not
 //! sealed. This is decided for whole regions rather than for each unit, and may expose more than it has to.
 
-use crate::history::History;
-use crate::lockset::Lockset;
 use crate::pattern::Pattern;
-use crate::region::{Region, Tier};
 use crate::units::{Accesses, FUNCTION_WINDOW};
-use crate::variable::Variable;
+use threadbare_search::reorder::history::History;
+use threadbare_search::reorder::lockset::Lockset;
+use threadbare_search::reorder::region::{Region, Tier};
+use threadbare_search::reorder::variable::Variable;
 
 /// By variable: it may be part of an anomaly of one of `patterns`.
-pub fn exposed(history: &History<'_>, accesses: &Accesses, patterns: &[Pattern]) -> Vec<bool> {
+pub fn exposed(history: &History, accesses: &Accesses, patterns: &[Pattern]) -> Vec<bool> {
     if !patterns.iter().all(interrupts) {
         return vec![true; history.variables().count()];
     }
@@ -43,7 +43,7 @@ fn interrupts(pattern: &Pattern) -> bool {
 }
 
 /// By variable: the locks that exclude all others and are held at every access.
-fn guards(history: &History<'_>, accesses: &Accesses) -> Vec<Vec<u32>> {
+fn guards(history: &History, accesses: &Accesses) -> Vec<Vec<u32>> {
     let locksets = history.locksets();
     let mut guards: Vec<Vec<u32>> = vec![Vec::new(); history.variables().count()];
     // What was held at the last access: nearly always the same as at the next.
@@ -64,7 +64,7 @@ fn guards(history: &History<'_>, accesses: &Accesses) -> Vec<Vec<u32>> {
 }
 
 /// Exposes the variables of regions in which some variable's lock is not held all the way.
-fn expose_regions(history: &History<'_>, guards: &[Vec<u32>], accesses: &[u32], exposed: &mut [bool]) {
+fn expose_regions(history: &History, guards: &[Vec<u32>], accesses: &[u32], exposed: &mut [bool]) {
     let mut kept: Vec<u32> = Vec::new();
     for accesses in accesses.chunk_by(|a, b| history.region(*a) == history.region(*b)) {
         if history.region(accesses[0]) == Region::default() {
@@ -82,7 +82,7 @@ fn expose_regions(history: &History<'_>, guards: &[Vec<u32>], accesses: &[u32], 
 }
 
 /// The locks that are held from the first of these accesses to the last, and not given back in between.
-fn kept_all_the_way(history: &History<'_>, accesses: &[u32], kept: &mut Vec<u32>) {
+fn kept_all_the_way(history: &History, accesses: &[u32], kept: &mut Vec<u32>) {
     let (first, last) = (accesses[0], accesses[accesses.len() - 1]);
     let thread = history.thread(first);
     kept.clear();
@@ -96,7 +96,7 @@ fn kept_all_the_way(history: &History<'_>, accesses: &[u32], kept: &mut Vec<u32>
 }
 
 /// Exposes the variables of units that are one only by their function: they give locks back on their way, or have none.
-fn expose_passes(history: &History<'_>, accesses: &[u32], exposed: &mut [bool]) {
+fn expose_passes(history: &History, accesses: &[u32], exposed: &mut [bool]) {
     let mut expose = |a: u32, b: u32| {
         let variables: [Variable; 2] = [history.variable(a), history.variable(b)];
         let known = variables.iter().all(|&variable| exposed[variable as usize]);
@@ -130,7 +130,7 @@ mod tests {
 
     /// The names of the exposed variables, of those that are accessed.
     fn names(trace: &Trace, patterns: &[Pattern]) -> String {
-        let history = History::new(trace).expect("it can be analysed");
+        let history = History::new(trace.clone()).expect("it can be analysed");
         let exposed = exposed(&history, &Accesses::of(&history), patterns);
         let mut names: Vec<&str> = Vec::new();
         for event in trace.events.iter().filter(|event| event.kind.is_access()) {

@@ -3,9 +3,9 @@
 //! To place another thread's access between two of a unit of work, the unit has to pause somewhere between them
 //! where it holds none of the locks that the other needs. A [`Gap`] is all the ways it can pause.
 
-use crate::hash::FastMap;
-use crate::history::History;
-use crate::lockset::Lockset;
+use rustc_hash::FxHashMap as FastMap;
+use threadbare_search::reorder::history::History;
+use threadbare_search::reorder::lockset::Lockset;
 
 /// The way from one access of a unit of work to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -46,7 +46,7 @@ impl Gaps {
     }
 
     /// The gap between two events of one thread.
-    pub fn between(&mut self, history: &History<'_>, first: u32, second: u32) -> GapId {
+    pub fn between(&mut self, history: &History, first: u32, second: u32) -> GapId {
         let thread = history.thread(first);
         let locks = history.lock_events(thread, history.local(first), history.local(second));
         let last = history.lockset(second);

@@ -2,52 +2,46 @@
 //! violations, violations of atomic sets, deadlocks; each with a schedule that brings it about.
 //!
 //! This is the method of PECAN (Huang and Zhang, "Persuasive Prediction of Concurrency Access Anomalies", ISSTA
-//! 2011). The modules are its steps, in its order:
+//! 2011). What it says of the events of a trace, and how it makes schedules of them, is in
+//! [`threadbare_search::reorder`]. The modules here are its other steps, in its order:
 //!
 //! | module | step | section |
 //! |---|---|---|
 //! | [`pattern`] | anomalies as data | 3 |
-//! | [`history`], [`lockset`], [`region`], [`variable`] | what is known of each event | 4.1 |
-//! | [`communication`], [`order`] | the partial order | 4.2, 5.1 |
 //! | [`units`], [`gap`] | the indexed graph, with equal events merged | 5.1 |
 //! | [`search`] | pattern-directed search, the mutation condition | 5.2 |
-//! | [`schedule`] | schedule generation | 6.1 |
 //! | [`prediction`] | all of it | 2 |
+//! | [`confirm`] | what to look for in the run that is to show an anomaly | 6.3 |
 //!
-//! and what goes beyond the paper: [`exposed`] leaves out what locks make impossible, [`reads`] knows what threads would
-//! see in another order,
-//! [`dependence`] and [`closure`] find what is certain without a second run,
-//! [`deadlock`] finds lock cycles, [`witness`] checks every schedule before it is used.
+//! Beyond the paper, [`exposed`] leaves out what locks make impossible, and [`deadlock`] finds lock cycles.
 //!
-//! Nothing here runs a program: [`plan`] says how to ask for a schedule, and [`confirm`] what to look for in
-//! the trace that comes of it.
+//! Two strategies make runs of predictions. [`Forecast`] runs the schedule of each prediction, in case the program fails;
+//! it is a member of the hunt. [`Confirming`] follows each prediction to a verdict: it happened, with this harm, or it is
+//! false; it is the command `predict`.
 
-pub mod closure;
-pub mod communication;
+mod anomaly;
 pub mod confirm;
+mod confirming;
 pub mod deadlock;
-pub mod dependence;
-pub mod error;
 pub mod exposed;
+mod forecast;
 pub mod gap;
-mod hash;
-pub mod history;
-pub mod lockset;
-pub mod order;
 pub mod pattern;
-pub mod plan;
 pub mod prediction;
-pub mod reads;
-pub mod region;
-pub mod schedule;
 pub mod search;
 pub mod units;
-pub mod variable;
-pub mod witness;
 
-pub use error::PredictError;
-pub use history::History;
+pub use anomaly::anomaly;
+pub use confirming::{ConfirmConfig, Confirming};
+pub use forecast::Forecast;
 pub use pattern::{Kind, Pattern};
 pub use prediction::{Prediction, Predictions, Predictor, predict};
-pub use region::Tier;
-pub use witness::Verdict;
+use threadbare_search::StrategyEntry;
+pub use threadbare_search::reorder::{History, Tier, TraceError, Verdict};
+
+/// The method as a strategy of the hunt.
+pub const STRATEGY: StrategyEntry = StrategyEntry {
+    name: "predict",
+    summary: "the schedules that recorded runs predict to go wrong",
+    make: |settings| Box::new(Forecast::new(settings)),
+};

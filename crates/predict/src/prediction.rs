@@ -1,20 +1,20 @@
 //! From a trace to predictions, each with a schedule: the steps of the paper in their order.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use threadbare_trace::Trace;
 
-use crate::closure::{Closure, first_together};
 use crate::deadlock;
-use crate::dependence::Prefix;
-use crate::error::PredictError;
-use crate::history::History;
 use crate::pattern::{Kind, Pattern};
-use crate::reads::Reads;
-use crate::region::Tier;
-use crate::schedule::{Generator, Schedule, Target};
 use crate::search::{self, Candidate, Found};
-use crate::witness::{Checker, Verdict};
+use threadbare_search::reorder::closure::{Closure, first_together};
+use threadbare_search::reorder::dependence::Prefix;
+use threadbare_search::reorder::error::TraceError;
+use threadbare_search::reorder::history::History;
+use threadbare_search::reorder::reads::Reads;
+use threadbare_search::reorder::region::Tier;
+use threadbare_search::reorder::schedule::{Generator, Reordering, Target};
+use threadbare_search::reorder::witness::{Checker, Verdict};
 
 /// An anomaly that another schedule of the same run would have had.
 #[derive(Clone, Debug)]
@@ -31,12 +31,12 @@ pub struct Prediction {
     pub verdict: Verdict,
     pub target: Target,
     /// Ends with the anomaly.
-    pub schedule: Schedule,
+    pub schedule: Reordering,
 }
 
 impl Prediction {
     /// What makes it the same as one predicted from another run of the program: its kind and its source lines.
-    pub fn identity(&self, history: &History<'_>) -> String {
+    pub fn identity(&self, history: &History) -> String {
         let place = |&event: &u32| {
             let location = &history.trace().locations[history.event(event).location as usize];
             location.frames.first().map_or_else(String::new, |frame| format!("{}:{}", frame.file, frame.line))
@@ -62,35 +62,39 @@ pub struct Predictions {
 }
 
 /// Predicts from one trace.
-pub fn predict(trace: &Trace, patterns: &[Pattern]) -> Result<Predictions, PredictError> {
-    let history = History::new(trace)?;
-    Ok(Predictor::new(&history).predict(patterns))
+pub fn predict(trace: impl Into<Arc<Trace>>, patterns: &[Pattern]) -> Result<Predictions, TraceError> {
+    Ok(Predictor::new(History::new(trace)?).predict(patterns))
 }
 
 /// All that predictions from one trace need.
-pub struct Predictor<'h, 't> {
-    history: &'h History<'t>,
+pub struct Predictor {
+    history: Arc<History>,
     closure: Closure,
-    generator: Generator<'h, 't>,
-    checker: Checker<'h, 't>,
+    generator: Generator,
+    checker: Checker,
 }
 
 /// Places in a gap between two accesses at which a sound schedule is tried.
-const MOST_PAUSES: usize = 8;
+const MAX_PAUSES: usize = 8;
 
-impl<'h, 't> Predictor<'h, 't> {
-    pub fn new(history: &'h History<'t>) -> Predictor<'h, 't> {
-        let reads = Rc::new(Reads::of(history));
+impl Predictor {
+    pub fn new(history: History) -> Predictor {
+        let history = Arc::new(history);
+        let reads = Arc::new(Reads::of(&history));
         Predictor {
+            closure: Closure::of(&history),
+            generator: Generator::new(Arc::clone(&history), Arc::clone(&reads)),
+            checker: Checker::new(Arc::clone(&history), reads),
             history,
-            closure: Closure::of(history),
-            generator: Generator::new(history, Rc::clone(&reads)),
-            checker: Checker::new(history, reads),
         }
     }
 
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
     pub fn predict(&self, patterns: &[Pattern]) -> Predictions {
-        let found = search::search(self.history, patterns);
+        let found = search::search(&self.history, patterns);
         let mut list = Vec::new();
         let mut infeasible = Vec::new();
         for (identity, candidate) in &found.candidates {
@@ -99,7 +103,7 @@ impl<'h, 't> Predictor<'h, 't> {
                 None => infeasible.push(identity.kind),
             }
         }
-        for candidate in deadlock::search(self.history).into_values() {
+        for candidate in deadlock::search(&self.history).into_values() {
             match self.deadlock(&candidate) {
                 Some(prediction) => list.push(prediction),
                 None => infeasible.push(Kind::Deadlock),
@@ -142,7 +146,7 @@ impl<'h, 't> Predictor<'h, 't> {
     }
 
     /// A schedule, if there is one: of all ways to make one the first that is certain, or the first.
-    pub fn schedule(&self, target: &Target) -> Option<(Schedule, Verdict)> {
+    pub fn schedule(&self, target: &Target) -> Option<(Reordering, Verdict)> {
         let mut possible = None;
         for schedule in self.generator.schedules(target) {
             let checked = self.checked(schedule, target);
@@ -155,21 +159,21 @@ impl<'h, 't> Predictor<'h, 't> {
     }
 
     /// A schedule that keeps what happened up to `prefix`.
-    fn schedule_after(&self, prefix: &Prefix, target: &Target) -> Option<(Schedule, Verdict)> {
+    fn schedule_after(&self, prefix: &Prefix, target: &Target) -> Option<(Reordering, Verdict)> {
         self.checked(self.generator.generate_after(prefix, target)?, target)
     }
 
-    fn checked(&self, schedule: Schedule, target: &Target) -> Option<(Schedule, Verdict)> {
+    fn checked(&self, schedule: Reordering, target: &Target) -> Option<(Reordering, Verdict)> {
         let verdict = self.checker.check(&schedule, target);
         debug_assert!(verdict.is_ok(), "generated a schedule that is {verdict:?}");
         Some((schedule, verdict.ok()?))
     }
 
     /// A race that is certain: both accesses can be next at the same time.
-    fn sound_race(&self, found: &Found, candidate: &Candidate) -> Option<(Vec<u32>, Verdict, Schedule)> {
+    fn sound_race(&self, found: &Found, candidate: &Candidate) -> Option<(Vec<u32>, Verdict, Reordering)> {
         candidate.sides.iter().find_map(|&[one, other]| {
             let lists = [found.events(one), found.events(other)];
-            let (events, prefix) = first_together(&self.closure, self.history, &lists)?;
+            let (events, prefix) = first_together(&self.closure, &self.history, &lists)?;
             let events = self.reversed(&events);
             let (schedule, verdict) = self.schedule_after(&prefix, &Target::race(&events))?;
             Some((events, verdict, schedule))
@@ -182,14 +186,14 @@ impl<'h, 't> Predictor<'h, 't> {
         &self,
         candidate: &Candidate,
         pattern: &Pattern,
-    ) -> Option<(Vec<u32>, Verdict, Schedule)> {
+    ) -> Option<(Vec<u32>, Verdict, Reordering)> {
         candidate.representatives.iter().find_map(|events| {
             let target = Target::sequence(events);
             let pauses = self.pauses(events, pattern);
             let firsts = first_of_others(events, pattern);
             pauses.into_iter().find_map(|pause| {
                 let stand: Vec<u32> = std::iter::once(pause).chain(firsts.iter().copied()).collect();
-                let prefix = self.closure.next_together(self.history, &stand)?;
+                let prefix = self.closure.next_together(&self.history, &stand)?;
                 let (schedule, verdict) = self.schedule_after(&prefix, &target)?;
                 (verdict == Verdict::Witnessed).then_some((events.clone(), verdict, schedule))
             })
@@ -203,16 +207,16 @@ impl<'h, 't> Predictor<'h, 't> {
         let block = pattern.order.iter().take_while(|&&side| side == first).count();
         let next = pattern.order.iter().skip(block).position(|&side| side == first);
         let Some(next) = next.map(|at| events[block + at]) else { return Vec::new() };
-        let (history, last) = (self.history, events[block - 1]);
+        let (history, last) = (&self.history, events[block - 1]);
         let thread = history.thread(next);
         let locks = history.lock_events(thread, history.local(last), history.local(next));
         let locks = locks.iter().rev().map(|&local| history.events_of(thread)[local as usize]);
-        std::iter::once(next).chain(locks).take(MOST_PAUSES).collect()
+        std::iter::once(next).chain(locks).take(MAX_PAUSES).collect()
     }
 
     fn deadlock(&self, candidate: &deadlock::Candidate) -> Option<Prediction> {
         let lists: Vec<&[u32]> = candidate.instances.iter().map(Vec::as_slice).collect();
-        let sound = first_together(&self.closure, self.history, &lists).and_then(|(events, prefix)| {
+        let sound = first_together(&self.closure, &self.history, &lists).and_then(|(events, prefix)| {
             let (schedule, verdict) = self.schedule_after(&prefix, &Target::deadlock(&events))?;
             Some((events, schedule, verdict))
         });

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::exposed::exposed;
 use crate::gap::{Gap, Gaps};
-use crate::history::{History, Line};
-use crate::lockset::Lockset;
-use crate::order::{Order, Segment};
 use crate::pattern::{Kind, Pattern, Shape};
-use crate::region::Tier;
 use crate::units::{Accesses, Family, Manner, Units};
-use crate::variable::Variable;
+use threadbare_search::reorder::history::{History, Line};
+use threadbare_search::reorder::lockset::Lockset;
+use threadbare_search::reorder::order::{Order, Segment};
+use threadbare_search::reorder::region::Tier;
+use threadbare_search::reorder::variable::Variable;
 
 /// What makes an anomaly the same as another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,13 +60,13 @@ impl Found {
 }
 
 /// Searches for all patterns.
-pub fn search(history: &History<'_>, patterns: &[Pattern]) -> Found {
+pub fn search(history: &History, patterns: &[Pattern]) -> Found {
     let accesses = Accesses::of(history);
     search_among(history, patterns, &accesses.restricted(history, &exposed(history, &accesses, patterns)))
 }
 
 /// Searches for all patterns among these accesses.
-pub fn search_among(history: &History<'_>, patterns: &[Pattern], accesses: &Accesses) -> Found {
+pub fn search_among(history: &History, patterns: &[Pattern], accesses: &Accesses) -> Found {
     let mut gaps = Gaps::default();
     let mut shapes: Vec<(Shape, Units)> = Vec::new();
     for side in patterns.iter().flat_map(|pattern| &pattern.sides) {
@@ -93,8 +93,8 @@ pub fn search_among(history: &History<'_>, patterns: &[Pattern], accesses: &Acce
 }
 
 /// The search for one pattern.
-struct Search<'a, 't> {
-    history: &'a History<'t>,
+struct Search<'a> {
+    history: &'a History,
     gaps: &'a Gaps,
     pattern: &'a Pattern,
     number: usize,
@@ -104,7 +104,7 @@ struct Search<'a, 't> {
     candidates: &'a mut BTreeMap<Identity, Candidate>,
 }
 
-impl Search<'_, '_> {
+impl Search<'_> {
     /// Chooses a family for each side, so that sides agree on variables.
     fn bind(&mut self, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
         let Some(side) = self.pattern.sides.get(chosen.len()) else { return self.test(chosen) };
@@ -281,14 +281,14 @@ struct Side {
 }
 
 /// The lockset condition.
-struct LockCheck<'a, 't> {
-    history: &'a History<'t>,
+struct LockCheck<'a> {
+    history: &'a History,
     gaps: &'a Gaps,
     pattern: &'a Pattern,
     manners: &'a [&'a Manner],
 }
 
-impl LockCheck<'_, '_> {
+impl LockCheck<'_> {
     /// From the `at`-th event of the pattern on, sides can take turns as it says, each pausing where it holds nothing
     /// that the others need meanwhile.
     fn allow(&self, at: usize, sides: &mut Vec<Side>) -> bool {

@@ -6,13 +6,13 @@
 //! is kept for each segment, because only segments tell in the partial order.
 
 use crate::gap::{GapId, Gaps};
-use crate::hash::FastMap;
-use crate::history::{History, Line};
-use crate::lockset::{Held, Lockset};
-use crate::order::Segment;
 use crate::pattern::{Access, Shape};
-use crate::region::Tier;
-use crate::variable::Variable;
+use rustc_hash::FxHashMap as FastMap;
+use threadbare_search::reorder::history::{History, Line};
+use threadbare_search::reorder::lockset::{Held, Lockset};
+use threadbare_search::reorder::order::Segment;
+use threadbare_search::reorder::region::Tier;
+use threadbare_search::reorder::variable::Variable;
 
 /// Accesses to memory that several threads share and one of them writes, each thread's in order.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Accesses {
 const NONE: u32 = u32::MAX;
 
 impl Accesses {
-    pub fn of(history: &History<'_>) -> Accesses {
+    pub fn of(history: &History) -> Accesses {
         let shared = shared(history);
         let events = &history.trace().events;
         let mut threads: Vec<Vec<u32>> = vec![Vec::new(); history.threads()];
@@ -38,13 +38,13 @@ impl Accesses {
         Accesses::new(history, threads)
     }
 
-    fn new(history: &History<'_>, threads: Vec<Vec<u32>>) -> Accesses {
+    fn new(history: &History, threads: Vec<Vec<u32>>) -> Accesses {
         let next = threads.iter().map(|accesses| next_to_same(history, accesses)).collect();
         Accesses { threads, next }
     }
 
     /// Only those to variables that `wanted` names.
-    pub fn restricted(&self, history: &History<'_>, wanted: &[bool]) -> Accesses {
+    pub fn restricted(&self, history: &History, wanted: &[bool]) -> Accesses {
         let is_wanted = |&event: &u32| wanted[history.variable(event) as usize];
         let restricted = |accesses: &Vec<u32>| accesses.iter().copied().filter(is_wanted).collect();
         Accesses::new(history, self.threads.iter().map(restricted).collect())
@@ -56,7 +56,7 @@ impl Accesses {
 }
 
 /// Variables that more than one thread accesses, at least one of them writing.
-fn shared(history: &History<'_>) -> Vec<bool> {
+fn shared(history: &History) -> Vec<bool> {
     /// Not accessed so far; accessed by several.
     const NOBODY: u32 = u32::MAX;
     const SEVERAL: u32 = u32::MAX - 1;
@@ -74,7 +74,7 @@ fn shared(history: &History<'_>) -> Vec<bool> {
     owners.iter().zip(written).map(|(&owner, written)| owner == SEVERAL && written).collect()
 }
 
-fn next_to_same(history: &History<'_>, accesses: &[u32]) -> Vec<u32> {
+fn next_to_same(history: &History, accesses: &[u32]) -> Vec<u32> {
     let mut latest = vec![NONE; history.variables().count()];
     let mut next = vec![NONE; accesses.len()];
     for (place, &event) in accesses.iter().enumerate().rev() {
@@ -143,7 +143,7 @@ const WINDOW: usize = 32;
 pub const FUNCTION_WINDOW: usize = 8;
 
 impl Units {
-    pub fn of(history: &History<'_>, accesses: &Accesses, shape: &Shape, gaps: &mut Gaps) -> Units {
+    pub fn of(history: &History, accesses: &Accesses, shape: &Shape, gaps: &mut Gaps) -> Units {
         let mut finder = Finder {
             history,
             accesses,
@@ -170,7 +170,7 @@ impl Units {
     }
 
     /// Files the families, once all of them are complete.
-    fn index(&mut self, history: &History<'_>, gaps: &Gaps) {
+    fn index(&mut self, history: &History, gaps: &Gaps) {
         for (index, family) in self.families.iter_mut().enumerate() {
             family.guard = guard(history, gaps, &family.manners);
             let guards = match self.by_variables.get_mut(family.variables.as_slice()) {
@@ -186,7 +186,7 @@ impl Units {
 }
 
 /// A lock that every manner holds all the way.
-fn guard(history: &History<'_>, gaps: &Gaps, manners: &[Manner]) -> Option<u32> {
+fn guard(history: &History, gaps: &Gaps, manners: &[Manner]) -> Option<u32> {
     let locksets = history.locksets();
     let exclusive = locksets.held(manners.first()?.first).iter().filter(|held| !held.shared);
     let holds = |set: Lockset, held: &Held| locksets.held(set).binary_search(held).is_ok();
@@ -200,8 +200,8 @@ fn guard(history: &History<'_>, gaps: &Gaps, manners: &[Manner]) -> Option<u32> 
         .map(|held| held.lock)
 }
 
-struct Finder<'a, 't> {
-    history: &'a History<'t>,
+struct Finder<'a> {
+    history: &'a History,
     accesses: &'a Accesses,
     shape: &'a Shape,
     gaps: &'a mut Gaps,
@@ -215,7 +215,7 @@ struct Finder<'a, 't> {
     seen: Vec<Variable>,
 }
 
-impl Finder<'_, '_> {
+impl Finder<'_> {
     /// Follows the shape from the accesses found so far, given by their places in the thread's list.
     fn extend(&mut self, thread: usize, places: &mut Vec<usize>) {
         let last = places.len() - 1;
@@ -380,7 +380,7 @@ impl Finder<'_, '_> {
     }
 }
 
-fn is_atomic(history: &History<'_>, event: u32) -> bool {
+fn is_atomic(history: &History, event: u32) -> bool {
     use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, AtomicStore};
     matches!(history.event(event).kind, AtomicLoad | AtomicStore | AtomicRmw)
 }

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use threadbare_formats::{import, trace_file};
 use threadbare_predict::pattern::built_in;
-use threadbare_predict::{History, plan, predict};
+use threadbare_predict::{History, predict};
+use threadbare_search::reorder::plan;
 use threadbare_trace::{
     End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
     Trace,
@@ -68,7 +69,7 @@ fn every_file_of_the_corpus_is_analysed_or_refused() {
         let bytes = std::fs::read(entry.expect("it can be listed").path()).expect("it can be read");
         let traces = [import::std(&bytes).ok(), import::csv(&bytes).ok(), trace_file::read(&bytes).ok()];
         for trace in traces.into_iter().flatten() {
-            predictions += predict(&trace, &built_in()).map_or(0, |found| found.list.len());
+            predictions += predict(trace.clone(), &built_in()).map_or(0, |found| found.list.len());
         }
     }
     assert!(predictions >= 10, "only {predictions}");
@@ -80,8 +81,8 @@ proptest! {
     #[test]
     fn any_trace_is_analysed_or_refused(events in vec(event(), 0..30)) {
         let trace = trace(events);
-        if let Ok(predictions) = predict(&trace, &built_in()) {
-            let history = History::new(&trace).expect("it was analysed before");
+        if let Ok(predictions) = predict(trace.clone(), &built_in()) {
+            let history = History::new(trace.clone()).expect("it was analysed before");
             for prediction in predictions.list {
                 prop_assert!(!plan::turns(&history, &prediction.schedule).is_empty());
             }

@@ -12,7 +12,7 @@ fn trace(text: &str) -> Trace {
 }
 
 fn predictions(trace: &Trace) -> Predictions {
-    predict(trace, &built_in()).expect("the trace can be analysed")
+    predict(trace.clone(), &built_in()).expect("the trace can be analysed")
 }
 
 fn label(trace: &Trace, event: u32) -> u32 {

@@ -4,15 +4,13 @@
 //! between, is not worth a preemption. What a run shows of this holds for that run; another may have accesses that it
 //! had not. So this says what to try first, never what to leave out.
 
-use std::collections::{HashMap, HashSet};
-
+use rustc_hash::{FxHashMap, FxHashSet};
 use threadbare_trace::EventKind;
-use threadbare_trace::hash::Hasher;
 
-use crate::feedback::{Decision, Operation};
+use threadbare_search::{Decision, Operation};
 
 /// Accesses that are not ordered with a conflicting one of another thread, as thread and memory.
-pub struct Contested(HashSet<(u32, u64), Hasher>);
+pub struct Contested(FxHashSet<(u32, u64)>);
 
 /// By thread, how much of what it did has happened before: epochs end when a thread is created or ends.
 #[derive(Clone, Default)]
@@ -29,11 +27,11 @@ struct Latest {
 #[derive(Default)]
 struct Run {
     /// Of threads that nobody has waited for yet: a program may create a great many, one after the other.
-    clocks: HashMap<u32, Clock, Hasher>,
+    clocks: FxHashMap<u32, Clock>,
     /// By memory, one for each thread.
-    latest: HashMap<u64, Vec<Latest>, Hasher>,
-    ended: HashSet<u32, Hasher>,
-    contested: HashSet<(u32, u64), Hasher>,
+    latest: FxHashMap<u64, Vec<Latest>>,
+    ended: FxHashSet<u32>,
+    contested: FxHashSet<(u32, u64)>,
 }
 
 impl Clock {

@@ -11,20 +11,20 @@
 //! both were met before.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{Hash, Hasher as _};
 use std::sync::Arc;
 
-use threadbare_trace::hash::{Hasher, Mix};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use threadbare_search::backlog::Backlog;
+use threadbare_search::{
+    CodePoint, Decision, Feedback, Knowledge, Next, Operation, Outstanding, Schedule, Settings, Strategy,
+    Token, Variables,
+};
 use threadbare_trace::{EventKind, Order, Plan, Policy, ThreadId, Turns};
 
-use crate::backlog::Backlog;
 use crate::contested::Contested;
-use crate::feedback::{Decision, Operation, Place};
-use crate::ground::Ground;
 use crate::orders::Orders;
-use crate::tuple::{Counts, Demand, Ranking};
-use crate::{Feedback, Next, Schedule, Settings, Strategy, Variables};
+use crate::ranking::{Counts, Demand, Ranking};
 
 /// A state from which schedules are still to be run: `prio` of the paper is the `order`-th for `threads` threads, with
 /// the preempted thread last. Long runs lead to a great many of these.
@@ -92,13 +92,13 @@ struct Asked {
     item: WorkItem,
     order: Order,
     /// The most events that it was to have.
-    most: u64,
+    max_events: u64,
     beginning: u64,
 }
 
 /// RankChecker's search.
 pub struct Rank {
-    ground: Ground,
+    knowledge: Knowledge,
     /// What every plan is made from: turns mean something only for the memory that was tracked when they were taken.
     plan: Plan,
     ranking: Ranking,
@@ -107,12 +107,11 @@ pub struct Rank {
     /// Counts items.
     count: u64,
     /// States with priorities that were run on from, as one number each.
-    met: HashSet<u64, Hasher>,
-    most_met: usize,
-    asked: VecDeque<Asked>,
-    asked_for: u64,
+    met: FxHashSet<u64>,
+    max_met: usize,
+    asked: Outstanding<Asked>,
     /// Items that force more turns than this are for when there are no others.
-    most_turns: u64,
+    max_turns: u64,
     /// How often the search has begun, and the tuple that it is at.
     beginnings: u64,
     place: usize,
@@ -131,16 +130,15 @@ impl Rank {
         let plan = Plan { decisions: true, ..settings.plan };
         let mut rank = Rank {
             plan: plan.clone(),
-            ground: Ground::new(plan),
+            knowledge: Knowledge::new(plan),
             ranking: Ranking::new(settings.tuples),
             orders: Orders::default(),
             queue: Backlog::new(settings.memory / 2),
             count: 0,
-            met: HashSet::default(),
-            most_met: (settings.memory / 2 / 16) as usize,
-            asked: VecDeque::new(),
-            asked_for: 0,
-            most_turns: u64::MAX,
+            met: FxHashSet::default(),
+            max_met: (settings.memory / 2 / 16) as usize,
+            asked: Outstanding::default(),
+            max_turns: u64::MAX,
             beginnings: 0,
             place: 0,
             runs: 0,
@@ -152,7 +150,7 @@ impl Rank {
 
     /// The work queue begins with the initial state.
     fn begin(&mut self) {
-        self.plan = self.ground.plan.clone();
+        self.plan = self.knowledge.plan.clone();
         self.queue.clear();
         self.met.clear();
         self.beginnings += 1;
@@ -180,7 +178,7 @@ impl Rank {
 
     /// The first item in the queue, with the first of its orders that leads to anything new.
     fn pop(&mut self) -> Option<(WorkItem, Order)> {
-        while let Some((key, item)) = self.queue.pop_wanted(|item| item.len() as u64 <= self.most_turns) {
+        while let Some((key, item)) = self.queue.pop_wanted(|item| item.len() as u64 <= self.max_turns) {
             self.place = key.0;
             let orders = match (item.threads, &item.point) {
                 (2, None) => self.orders.at_the_beginning(),
@@ -210,7 +208,7 @@ impl Rank {
     /// Notes that the search goes on from here with the order of this number; `false` if it has before.
     fn meet(&mut self, state: u64, order: u64) -> bool {
         let met = state ^ order;
-        if self.met.len() < self.most_met { self.met.insert(met) } else { !self.met.contains(&met) }
+        if self.met.len() < self.max_met { self.met.insert(met) } else { !self.met.contains(&met) }
     }
 
     fn was_met(&self, state: u64, order: u64) -> bool {
@@ -224,7 +222,7 @@ impl Rank {
         let order = number(&asked.order);
         // A run that was cut short is gone on with only as far as it went by its order, and others may still go on where
         // it was.
-        let is_cut = feedback.bound < asked.most;
+        let is_cut = feedback.bound < asked.max_events;
         let fair_from = if is_cut { (feedback.bound / 2) as usize } else { usize::MAX };
         let mut met_from = feedback.decisions.len().min(fair_from);
         for at in begin + 1..met_from {
@@ -255,9 +253,9 @@ impl Rank {
 }
 
 fn number(order: &Order) -> u64 {
-    let mut mix = Mix::default();
-    order.hash(&mut mix);
-    mix.finish()
+    let mut hasher = FxHasher::default();
+    order.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A decision at which the running thread could have been preempted: it stands before an operation that matters to
@@ -279,7 +277,7 @@ struct Point {
 fn points(decisions: &[Decision]) -> Vec<Point> {
     let pending = pending(decisions);
     let contested = Contested::of(decisions);
-    let mut passed: HashMap<Place, u32, Hasher> = HashMap::default();
+    let mut passed: FxHashMap<CodePoint, u32> = FxHashMap::default();
     let mut points = Vec::new();
     for (at, decision) in decisions.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| decisions[before].picked);
@@ -294,12 +292,12 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
                 thread,
                 state: decision.state,
                 variable: plain.then_some(operation.object),
-                repeats: passed.get(&operation.place).copied().unwrap_or(0) + 1,
+                repeats: passed.get(&operation.point).copied().unwrap_or(0) + 1,
                 idle: plain && !contested.contains(thread, operation.object),
             });
         }
         if let Some(operation) = decision.operation {
-            *passed.entry(operation.place).or_default() += 1;
+            *passed.entry(operation.point).or_default() += 1;
         }
     }
     points
@@ -307,7 +305,7 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
 
 /// For each decision, what the thread that was picked before it stands before.
 fn pending(decisions: &[Decision]) -> Vec<Option<Operation>> {
-    let mut upcoming: HashMap<u32, Operation, Hasher> = HashMap::default();
+    let mut upcoming: FxHashMap<u32, Operation> = FxHashMap::default();
     let mut pending = vec![None; decisions.len()];
     for at in (1..decisions.len()).rev() {
         if let Some(operation) = decisions[at].operation {
@@ -340,7 +338,7 @@ impl Strategy for Rank {
         "rank"
     }
 
-    fn next(&mut self) -> Next {
+    fn ask(&mut self) -> Next {
         let is_next_tuple = self.queue.first().is_none_or(|key| key.0 > self.place);
         if self.incomplete && is_next_tuple {
             self.begin();
@@ -353,35 +351,35 @@ impl Strategy for Rank {
             turns: Turns::of(item.origin.picks[..item.len()].iter().map(|&thread| u32::from(thread))),
             policy: Policy::Ordered(order.clone()),
             // A run that learns cannot begin with a snapshot.
-            learn: item.point.is_none() || self.asked_for.is_multiple_of(LEARNING),
-            max_events: self.ground.plan.max_events,
+            learn: item.point.is_none() || self.asked.issued().is_multiple_of(LEARNING),
+            max_events: self.knowledge.plan.max_events,
             ..self.plan.clone()
         };
-        self.asked_for += 1;
-        self.asked.push_back(Asked { item, order, most: plan.max_events, beginning: self.beginnings });
+        let max_events = plan.max_events;
+        let token = self.asked.issue(Asked { item, order, max_events, beginning: self.beginnings });
         let tuple = Some(self.ranking.tuple(self.place));
-        Next::Run(Schedule { tuple, ..Schedule::new(self.name(), plan) })
+        Next::Run(Schedule { tuple, ..Schedule::new(token, self.name(), plan) })
     }
 
-    fn take(&mut self, feedback: &Feedback) {
-        let Some(asked) = self.asked.pop_front() else { return };
+    fn tell(&mut self, token: Token, feedback: &Feedback) {
+        let Some(asked) = self.asked.answer(token) else { return };
         self.runs += 1;
-        self.overhear(feedback);
+        self.observe(feedback);
         if asked.beginning == self.beginnings {
             self.search(&asked, feedback);
         }
     }
 
-    fn overhear(&mut self, feedback: &Feedback) {
-        self.incomplete |= self.ground.take(feedback);
-        self.orders.meet(&self.ground.threads);
+    fn observe(&mut self, feedback: &Feedback) {
+        self.incomplete |= self.knowledge.update(feedback);
+        self.orders.meet(&self.knowledge.threads);
         if self.incomplete && self.runs <= EARLY {
             self.begin();
         }
     }
 
-    fn prefer(&mut self, most_turns: u64) {
-        self.most_turns = most_turns;
+    fn prefer_short(&mut self, max_turns: u64) {
+        self.max_turns = max_turns;
     }
 
     fn dropped(&self) -> u64 {

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use threadbare_executor::{Limits, RunError, Target as Program, Worker};
 use threadbare_predict::confirm::{Sighting, follows};
-use threadbare_predict::plan::turns;
-use threadbare_predict::schedule::Target;
 use threadbare_predict::{History, Predictor, Verdict, pattern};
+use threadbare_search::reorder::plan::turns;
+use threadbare_search::reorder::schedule::Target;
 use threadbare_trace::{Event, EventKind, Plan, Policy, Random, ThreadId, Trace};
 
 use super::Result;
@@ -166,7 +166,7 @@ impl Open {
 }
 
 /// What each thread did in the trace.
-fn ways(history: &History<'_>) -> BTreeMap<ThreadId, Vec<What>> {
+fn ways(history: &History) -> BTreeMap<ThreadId, Vec<What>> {
     let trace = history.trace();
     let way = |thread: usize| {
         let events = history.events_of(thread as u32).iter();
@@ -175,7 +175,7 @@ fn ways(history: &History<'_>) -> BTreeMap<ThreadId, Vec<What>> {
     trace.threads.iter().enumerate().map(|(thread, id)| (id.clone(), way(thread))).collect()
 }
 
-fn lengths(history: &History<'_>, target: &Target) -> BTreeMap<ThreadId, usize> {
+fn lengths(history: &History, target: &Target) -> BTreeMap<ThreadId, usize> {
     let mut lengths: BTreeMap<ThreadId, usize> = BTreeMap::new();
     for &event in target.stand.iter().chain(&target.sequence) {
         let thread = history.thread(event);

@@ -5,10 +5,10 @@ mod generate;
 use std::error::Error;
 use std::io::Write;
 
-use threadbare_predict::closure::Closure;
-use threadbare_predict::lockset::Locksets;
-use threadbare_predict::order::Order;
 use threadbare_predict::{History, Predictor, communication, deadlock, pattern, search};
+use threadbare_search::reorder::closure::Closure;
+use threadbare_search::reorder::lockset::Locksets;
+use threadbare_search::reorder::order::Order;
 use threadbare_trace::Trace;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;

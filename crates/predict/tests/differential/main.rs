@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 
 use brute_force::{Reorderings, explore};
 use generate::{Discipline, random_trace};
-use threadbare_predict::closure::Closure;
 use threadbare_predict::exposed::exposed;
 use threadbare_predict::pattern::built_in;
 use threadbare_predict::search::{Identity, search, search_among};
 use threadbare_predict::units::Accesses;
 use threadbare_predict::{History, Kind, Predictions, Verdict, predict};
+use threadbare_search::reorder::closure::Closure;
 use threadbare_trace::Trace;
 
 /// Programs tried in each test; more where they are fast. A failure names the seed.
@@ -43,7 +43,7 @@ fn sound_races_are_all_that_keep_the_order_of_critical_sections() {
     for seed in 0..PROGRAMS {
         let trace = random_trace(seed, Discipline::Any);
         let Some(truth) = explore(&trace, Reorderings::KeepingSections) else { continue };
-        let history = History::new(&trace).unwrap();
+        let history = History::new(trace.clone()).unwrap();
         let closure = Closure::of(&history);
         for pair in brute_force::conflicting_pairs(&trace) {
             let claimed = closure.next_together(&history, &pair).is_some();
@@ -57,7 +57,7 @@ fn what_is_witnessed_is_real() {
     for seed in 0..PROGRAMS {
         let trace = random_trace(seed, Discipline::Any);
         let Some(truth) = explore(&trace, Reorderings::All) else { continue };
-        let predictions = predict(&trace, &built_in()).unwrap();
+        let predictions = predict(trace.clone(), &built_in()).unwrap();
         let races = predicted(&trace, &predictions, Kind::DataRace, Some(Verdict::Witnessed));
         let real = all_lines(&trace, &truth.races);
         assert!(races.is_subset(&real), "seed {seed}: {races:?} of {real:?}");
@@ -72,7 +72,7 @@ fn every_sound_race_is_witnessed() {
     for seed in 0..PROGRAMS {
         let trace = random_trace(seed, Discipline::Any);
         let Some(truth) = explore(&trace, Reorderings::KeepingSections) else { continue };
-        let predictions = predict(&trace, &built_in()).unwrap();
+        let predictions = predict(trace.clone(), &built_in()).unwrap();
         let witnessed = predicted(&trace, &predictions, Kind::DataRace, Some(Verdict::Witnessed));
         let sound = all_lines(&trace, &truth.races);
         assert!(sound.is_subset(&witnessed), "seed {seed}: {sound:?} not all in {witnessed:?}");
@@ -84,7 +84,7 @@ fn with_nested_locks_no_real_race_or_deadlock_is_missed() {
     for seed in 0..PROGRAMS {
         let trace = random_trace(seed, Discipline::Nested);
         let Some(truth) = explore(&trace, Reorderings::All) else { continue };
-        let predictions = predict(&trace, &built_in()).unwrap();
+        let predictions = predict(trace.clone(), &built_in()).unwrap();
         let races = predicted(&trace, &predictions, Kind::DataRace, None);
         let real = all_lines(&trace, &truth.races);
         assert!(real.is_subset(&races), "seed {seed}: {real:?} not all in {races:?}");
@@ -106,7 +106,7 @@ fn what_is_not_exposed_is_in_no_anomaly() {
             let lines = trace.locations.iter_mut();
             lines.for_each(|place| place.address = place.frames.first().map_or(0, |frame| frame.line.into()));
         }
-        let history = History::new(&trace).unwrap();
+        let history = History::new(trace.clone()).unwrap();
         let accesses = Accesses::of(&history);
         let all: BTreeSet<Identity> =
             search_among(&history, &patterns, &accesses).candidates.into_keys().collect();

@@ -1,0 +1,113 @@
+//! What a strategy is told of a run.
+
+use std::sync::Arc;
+
+use threadbare_executor::{Ended, Run};
+use threadbare_trace::{EventKind, Extent, Step, ThreadId, Trace};
+use threadbare_wire::Record;
+
+use crate::Schedule;
+
+/// What came of a schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Feedback {
+    /// Every decision, in order, if the plan asked for them.
+    pub decisions: Vec<Decision>,
+    /// The threads' names, by index.
+    pub threads: Vec<ThreadId>,
+    pub events: u64,
+    /// Shared memory that the run found out about.
+    pub learnt: Vec<Extent>,
+    pub ended: Ended,
+    /// The most events that the run was allowed.
+    pub bound: u64,
+    /// If the schedule asked for it.
+    pub recording: Option<Box<Recording>>,
+}
+
+/// Everything a run did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    pub trace: Arc<Trace>,
+    /// The schedule of the run as forced steps.
+    pub steps: Vec<Step>,
+}
+
+/// The scheduler had to pick a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The same number is the same state of the program.
+    pub state: u64,
+    pub picked: u32,
+    /// The threads that were enabled, in order, and the one that ran.
+    pub alternatives: Arc<[u32]>,
+    /// What the picked thread did, if it did anything.
+    pub operation: Option<Operation>,
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    pub kind: EventKind,
+    pub object: u64,
+    pub size: u64,
+    pub point: CodePoint,
+}
+
+/// A point in the code: an address, and the calls that led there. Comparable within one run only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CodePoint {
+    pub pc: u64,
+    pub stack: u32,
+}
+
+impl Feedback {
+    /// What came of `schedule`.
+    pub fn of(run: &Run<'_>, schedule: &Schedule) -> Feedback {
+        Feedback {
+            decisions: decisions(run),
+            threads: run.thread_ids(),
+            events: run.events(),
+            learnt: run.learnt(),
+            ended: run.ended().clone(),
+            bound: schedule.plan.max_events,
+            recording: schedule
+                .traced
+                .then(|| Box::new(Recording { trace: Arc::new(run.trace()), steps: run.steps() })),
+        }
+    }
+
+    /// The threads that were picked, decision by decision.
+    pub fn picks(&self) -> impl Iterator<Item = u32> {
+        self.decisions.iter().map(|decision| decision.picked)
+    }
+}
+
+fn decisions(run: &Run<'_>) -> Vec<Decision> {
+    let prologue = run.bytes().len() as u64 / size_of::<Record>() as u64 - run.events();
+    let records = run.records();
+    let done: Vec<usize> = run.decisions().map(|decision| (decision.records - prologue) as usize).collect();
+    // The set of enabled threads seldom changes from one decision to the next.
+    let mut alternatives: Arc<[u32]> = Arc::new([]);
+    let decision = |(i, decision): (usize, threadbare_wire::Decision<'_>)| {
+        if !decision.alternatives().eq(alternatives.iter().copied()) {
+            alternatives = decision.alternatives().collect();
+        }
+        let until = done.get(i + 1).copied().unwrap_or(records.len());
+        let caused = records.get(done[i]..until).unwrap_or_default();
+        let own = caused.iter().filter(|record| u32::from(record.thread) == decision.picked);
+        Decision {
+            state: decision.state,
+            picked: decision.picked,
+            alternatives: Arc::clone(&alternatives),
+            operation: own.into_iter().find_map(operation),
+        }
+    };
+    run.decisions().enumerate().map(decision).collect()
+}
+
+fn operation(record: &Record) -> Option<Operation> {
+    let kind = record.event_kind().filter(|kind| !kind.is_silent())?;
+    let point = CodePoint { pc: record.pc(), stack: record.stack };
+    Some(Operation { kind, object: record.object, size: record.size(), point })
+}

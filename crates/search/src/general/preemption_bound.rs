@@ -1,0 +1,15 @@
+//! Every schedule with at most so many preemptions, those with fewer first (CHESS).
+
+use super::Tree;
+use crate::{Decision, Settings};
+
+pub fn preemption_bound(settings: Settings) -> Tree {
+    let bound = settings.bound;
+    Tree::new("preemption-bound", settings, bound, preemptions)
+}
+
+/// A switch away from a thread that could have gone on, and that the policy would have let go on: it did not ask to
+/// give way.
+fn preemptions(decision: &Decision, before: Option<u32>, alternative: u32) -> u32 {
+    u32::from(before == Some(decision.picked) && alternative != decision.picked)
+}

@@ -1,0 +1,226 @@
+//! Sound prediction: which events can be next at the same time, in a run that keeps the order of critical sections.
+//!
+//! Not in the paper, and computed before its wider search: what is found here needs no second run to be true. A set
+//! of events that is closed under [`Dependence`], and in which of two critical sections of one lock the earlier is
+//! over, can be run in the order it had in the trace, and every read in it sees the write it saw. An event that
+//! comes directly after such a set in its thread can be next; two of them, at the same time.
+
+use super::dependence::{Dependence, Prefix};
+use super::history::History;
+
+/// The critical sections of the locks that more than one thread takes.
+#[derive(Debug)]
+pub struct Closure {
+    dependence: Dependence,
+    locks: Vec<LockUse>,
+    /// For each thread, where it begins sections of these locks.
+    begins: Vec<Vec<Begin>>,
+}
+
+#[derive(Debug, Default)]
+struct LockUse {
+    /// For each thread that takes the lock, its sections in order.
+    threads: Vec<(u32, Vec<Section>)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Begin {
+    /// Place of the acquisition among its thread's events.
+    local: u32,
+    /// Which lock, and which of its threads this is.
+    lock: u32,
+    thread: u32,
+}
+
+#[derive(Debug)]
+struct Section {
+    /// Place of the acquisition among its thread's events.
+    local: u32,
+    acquire: u32,
+    shared: bool,
+    /// The thread's last acquisition that excludes all others, up to this one.
+    exclusive: Option<u32>,
+    /// How many events of the thread there are up to and with the release.
+    through: Option<u32>,
+}
+
+impl Closure {
+    pub fn of(history: &History) -> Closure {
+        let mut by_lock: std::collections::BTreeMap<u32, LockUse> = std::collections::BTreeMap::new();
+        for section in history.locksets().sections() {
+            let lock = by_lock.entry(section.held.lock).or_default();
+            let at = match lock.threads.iter().position(|(thread, _)| *thread == section.thread) {
+                Some(at) => at,
+                None => {
+                    lock.threads.push((section.thread, Vec::new()));
+                    lock.threads.len() - 1
+                }
+            };
+            let sections = &mut lock.threads[at].1;
+            let exclusive = match section.held.shared {
+                true => sections.last().and_then(|before| before.exclusive),
+                false => Some(section.acquire),
+            };
+            sections.push(Section {
+                local: history.local(section.acquire),
+                acquire: section.acquire,
+                shared: section.held.shared,
+                exclusive,
+                through: section.release.map(|release| history.local(release) + 1),
+            });
+        }
+        let locks: Vec<LockUse> = by_lock.into_values().filter(|lock| lock.threads.len() > 1).collect();
+        let begins = begins(&locks, history.threads());
+        Closure { dependence: Dependence::of(history), locks, begins }
+    }
+
+    /// The smallest closed prefix after which each of `events` is next in its thread; `None` when there is none.
+    pub fn next_together(&self, history: &History, events: &[u32]) -> Option<Prefix> {
+        let mut growing = self.nothing();
+        growing.stand_before(history, events);
+        (growing.close() && !events.iter().any(|&event| growing.contains(history, event)))
+            .then_some(growing.prefix)
+    }
+
+    pub fn nothing(&self) -> Growing<'_> {
+        let cursors = self.locks.iter().map(|lock| vec![0; lock.threads.len()]).collect();
+        let threads = self.dependence.threads();
+        Growing {
+            closure: self,
+            prefix: vec![0; threads],
+            cursors,
+            begun: vec![0; threads],
+            entered: Vec::new(),
+            is_entered: vec![false; self.locks.len()],
+        }
+    }
+}
+
+fn begins(locks: &[LockUse], threads: usize) -> Vec<Vec<Begin>> {
+    let mut begins: Vec<Vec<Begin>> = vec![Vec::new(); threads];
+    for (lock, uses) in locks.iter().enumerate() {
+        for (at, (thread, sections)) in uses.threads.iter().enumerate() {
+            let begin =
+                |section: &Section| Begin { local: section.local, lock: lock as u32, thread: at as u32 };
+            begins[*thread as usize].extend(sections.iter().map(begin));
+        }
+    }
+    begins.iter_mut().for_each(|begins| begins.sort_unstable());
+    begins
+}
+
+/// A prefix that only grows.
+pub struct Growing<'c> {
+    closure: &'c Closure,
+    prefix: Prefix,
+    /// For each lock and thread: sections that are known to have begun.
+    cursors: Vec<Vec<usize>>,
+    /// For each thread: how many of its sections of any lock are known to have begun.
+    begun: Vec<usize>,
+    /// Locks of which a section has begun since they were looked at.
+    entered: Vec<u32>,
+    /// By lock: it is among these.
+    is_entered: Vec<bool>,
+}
+
+impl Growing<'_> {
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    pub fn contains(&self, history: &History, event: u32) -> bool {
+        history.local(event) < self.prefix[history.thread(event) as usize]
+    }
+
+    /// Adds what each event's thread did before it, and what lets the event happen.
+    pub fn stand_before(&mut self, history: &History, events: &[u32]) {
+        let dependence = &self.closure.dependence;
+        for &event in events {
+            dependence.include(&mut self.prefix, history.thread(event), history.local(event));
+            for edge in history.incoming(event) {
+                dependence.include(&mut self.prefix, history.thread(edge.from), history.local(edge.from) + 1);
+            }
+        }
+    }
+
+    /// Ends critical sections that have to be over, until none is left. `false` when one never ends.
+    pub fn close(&mut self) -> bool {
+        loop {
+            self.enter();
+            if self.entered.is_empty() {
+                return true;
+            }
+            while let Some(lock) = self.entered.pop() {
+                self.is_entered[lock as usize] = false;
+                if self.end_sections(lock as usize).is_none() {
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Notes which sections the prefix has come to contain; for locks without any, nothing changes.
+    fn enter(&mut self) {
+        for ((begins, begun), &count) in self.closure.begins.iter().zip(&mut self.begun).zip(&self.prefix) {
+            while let Some(begin) = begins.get(*begun).filter(|begin| begin.local < count) {
+                *begun += 1;
+                self.cursors[begin.lock as usize][begin.thread as usize] += 1;
+                if !std::mem::replace(&mut self.is_entered[begin.lock as usize], true) {
+                    self.entered.push(begin.lock);
+                }
+            }
+        }
+    }
+
+    /// Of each thread's last section of the lock, all but the latest have to be over; readers may stay together.
+    /// `None` when a section that has to end never does.
+    fn end_sections(&mut self, lock: usize) -> Option<()> {
+        let uses = &self.closure.locks[lock];
+        let cursors = &self.cursors[lock];
+        let begun = uses.threads.iter().zip(cursors).filter_map(|((_, sections), cursor)| {
+            let last = cursor.checked_sub(1)?;
+            Some(&sections[last])
+        });
+        let latest = begun.clone().map(|section| section.acquire).max();
+        let latest_exclusive = begun.filter_map(|section| section.exclusive).max();
+        for (at, (thread, sections)) in uses.threads.iter().enumerate() {
+            let Some(last) = cursors[at].checked_sub(1) else { continue };
+            let section = &sections[last];
+            let later = if section.shared { latest_exclusive } else { latest };
+            if later > Some(section.acquire) {
+                self.closure.dependence.include(&mut self.prefix, *thread, section.through?);
+            }
+        }
+        Some(())
+    }
+}
+
+/// Finds events that can be next at the same time, one from each list (each the events of one thread, in order).
+///
+/// An event that has to be over before the others can be next cannot be next together with any later ones either,
+/// so each list is walked once.
+pub fn first_together(closure: &Closure, history: &History, lists: &[&[u32]]) -> Option<(Vec<u32>, Prefix)> {
+    let mut growing = closure.nothing();
+    let mut places = vec![0; lists.len()];
+    loop {
+        let events: Option<Vec<u32>> =
+            lists.iter().zip(&places).map(|(list, &place): (_, &usize)| list.get(place).copied()).collect();
+        let events = events?;
+        growing.stand_before(history, &events);
+        if !growing.close() {
+            return None;
+        }
+        let mut moved = false;
+        for ((list, place), event) in lists.iter().zip(&mut places).zip(&events) {
+            if growing.contains(history, *event) {
+                let thread = history.thread(*event) as usize;
+                let count = growing.prefix[thread];
+                *place += list[*place..].partition_point(|&event| history.local(event) < count);
+                moved = true;
+            }
+        }
+        if !moved {
+            return Some((events, growing.prefix));
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Thread communication: which events let an event of another thread go on (section 4.2, Definition 1).
+//!
+//! Fork and join, notify and wake are the paper's. Semaphores, barriers, `once` and futexes are the same thing
+//! under other names: somebody posts what somebody waits for.
+
+use std::collections::HashMap;
+
+use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
+
+use super::lockset::Locksets;
+
+/// `from` comes before `to`, in another thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    pub from: u32,
+    pub to: u32,
+    /// It happened in this order, and another was possible: nothing of the partial order, but part of what
+    /// has to stay as it was for the run to go the same way.
+    pub observed: bool,
+}
+
+/// All edges of the trace, in the order of `to`.
+pub fn edges(trace: &Trace, locksets: &Locksets) -> Vec<Edge> {
+    let mut finder = Finder::new(trace, locksets);
+    for (index, event) in trace.events.iter().enumerate() {
+        finder.look(index as u32, event);
+    }
+    finder.edges
+}
+
+struct Finder<'t> {
+    trace: &'t Trace,
+    edges: Vec<Edge>,
+    /// The fork of each thread, until the thread begins.
+    forks: Vec<Option<u32>>,
+    /// The last event of each thread so far.
+    last: Vec<Option<u32>>,
+    /// Threads that have done nothing yet.
+    fresh: Vec<bool>,
+    /// The last notification of each condition variable or futex.
+    notified: HashMap<u32, u32>,
+    semaphores: HashMap<u32, Semaphore>,
+    barriers: HashMap<u32, Barrier>,
+    once: HashMap<u32, u32>,
+    /// The last event at each object whose state is more than these edges say.
+    chain: HashMap<u32, u32>,
+    /// The release that ended a hold from before the trace, by lock.
+    first_release: HashMap<u32, u32>,
+    unmatched: Vec<u32>,
+}
+
+/// Posts so far, and waits that had to have one of them.
+#[derive(Default)]
+struct Semaphore {
+    posts: Vec<u32>,
+    taken: usize,
+}
+
+/// Who has arrived since the barrier was last left, and who is leaving.
+#[derive(Default)]
+struct Barrier {
+    arrived: Vec<u32>,
+    leaving: Vec<u32>,
+}
+
+impl<'t> Finder<'t> {
+    fn new(trace: &'t Trace, locksets: &Locksets) -> Finder<'t> {
+        Finder {
+            trace,
+            edges: Vec::new(),
+            forks: vec![None; trace.threads.len()],
+            last: vec![None; trace.threads.len()],
+            fresh: vec![true; trace.threads.len()],
+            notified: HashMap::new(),
+            semaphores: HashMap::new(),
+            barriers: HashMap::new(),
+            once: HashMap::new(),
+            chain: HashMap::new(),
+            first_release: HashMap::new(),
+            unmatched: locksets.unmatched().to_vec(),
+        }
+    }
+
+    fn look(&mut self, index: u32, event: &Event) {
+        let thread = event.thread as usize;
+        if std::mem::take(&mut self.fresh[thread]) {
+            self.edge(self.forks[thread], index);
+        }
+        let done = event.outcome == Outcome::Done;
+        match event.kind {
+            EventKind::Fork if done => {
+                if let Some(child) = self.other_thread(event) {
+                    self.forks[child] = Some(index);
+                }
+            }
+            EventKind::Join if done => {
+                if let Some(child) = self.other_thread(event) {
+                    self.edge(self.last[child], index);
+                }
+            }
+            EventKind::NotifyOne | EventKind::NotifyAll | EventKind::FutexWake if event.value > 0 => {
+                self.notified.insert(event.object, index);
+            }
+            EventKind::Wake | EventKind::FutexResume if done => {
+                self.edge(self.notified.get(&event.object).copied(), index);
+            }
+            EventKind::SemPost | EventKind::SemWait => self.semaphore(index, event, done),
+            EventKind::BarrierArrive => self.arrive(index, event.object),
+            EventKind::BarrierLeave => self.leave(index, event.object),
+            EventKind::OnceLeave => {
+                self.once.insert(event.object, index);
+            }
+            EventKind::OnceEnter => self.edge(self.once.get(&event.object).copied(), index),
+            EventKind::Lock | EventKind::ReadLock => {
+                self.edge(self.first_release.get(&event.object).copied(), index);
+            }
+            EventKind::Unlock | EventKind::ReadUnlock if self.unmatched.binary_search(&index).is_ok() => {
+                self.first_release.insert(event.object, index);
+            }
+            _ => {}
+        }
+        self.keep_as_observed(index, event);
+        self.last[thread] = Some(index);
+    }
+
+    fn other_thread(&self, event: &Event) -> Option<usize> {
+        match self.trace.objects[event.object as usize].name {
+            ObjectName::Thread(index) => Some(index as usize),
+            _ => None,
+        }
+    }
+
+    fn edge(&mut self, from: Option<u32>, to: u32) {
+        self.push(from, to, false);
+    }
+
+    fn push(&mut self, from: Option<u32>, to: u32, observed: bool) {
+        let thread = |event: u32| self.trace.events[event as usize].thread;
+        if let Some(from) = from.filter(|&from| thread(from) != thread(to)) {
+            self.edges.push(Edge { from, to, observed });
+        }
+    }
+
+    /// A wait takes the oldest post that nobody has taken; before there is any, it took what the semaphore had
+    /// at the start.
+    fn semaphore(&mut self, index: u32, event: &Event, done: bool) {
+        let semaphore = self.semaphores.entry(event.object).or_default();
+        if event.kind == EventKind::SemPost {
+            semaphore.posts.push(index);
+        } else if done {
+            let post = semaphore.posts.get(semaphore.taken).copied();
+            semaphore.taken += usize::from(post.is_some());
+            self.edge(post, index);
+        }
+    }
+
+    fn arrive(&mut self, index: u32, object: u32) {
+        let barrier = self.barriers.entry(object).or_default();
+        barrier.arrived.push(index);
+    }
+
+    /// The first to leave shows that the barrier was full.
+    fn leave(&mut self, index: u32, object: u32) {
+        let barrier = self.barriers.entry(object).or_default();
+        let thread = self.trace.events[index as usize].thread;
+        let mine = |&arrival: &u32| self.trace.events[arrival as usize].thread == thread;
+        if barrier.arrived.iter().any(mine) {
+            barrier.leaving = std::mem::take(&mut barrier.arrived);
+        }
+        for arrival in barrier.leaving.clone() {
+            self.edge(Some(arrival), index);
+        }
+    }
+
+    /// Objects with a state of their own keep the order of everything done to them, and a try that found a lock
+    /// taken keeps who had taken it.
+    fn keep_as_observed(&mut self, index: u32, event: &Event) {
+        let has_state = match event.kind {
+            EventKind::SemWait
+            | EventKind::SemPost
+            | EventKind::BarrierArrive
+            | EventKind::BarrierLeave
+            | EventKind::OnceEnter
+            | EventKind::OnceLeave
+            | EventKind::FutexWait
+            | EventKind::FutexResume
+            | EventKind::FutexWake
+            | EventKind::Wait
+            | EventKind::Wake
+            | EventKind::NotifyOne
+            | EventKind::NotifyAll
+            | EventKind::Io
+            | EventKind::Signal
+            | EventKind::Cancel => true,
+            EventKind::Lock | EventKind::ReadLock => event.outcome != Outcome::Done,
+            _ => false,
+        };
+        if has_state {
+            self.push(self.chain.get(&event.object).copied(), index, true);
+        }
+        let changes_lock = matches!(event.kind, EventKind::Lock | EventKind::ReadLock);
+        if (has_state && !changes_lock) || (changes_lock && event.outcome == Outcome::Done) {
+            self.chain.insert(event.object, index);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What is wrong with a trace that cannot have happened.
+
+use thiserror::Error;
+
+/// A trace cannot be analysed. Events are counted from 0.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TraceError {
+    #[error("event {event}: thread {thread} releases {lock}, which thread {holder} holds")]
+    ForeignRelease { event: usize, thread: String, lock: String, holder: String },
+    #[error("event {event}: thread {thread} takes {lock}, which thread {holder} holds")]
+    TakenTwice { event: usize, thread: String, lock: String, holder: String },
+    #[error("the trace has {events} events; at most {most} can be analysed")]
+    TooLong { events: usize, most: usize },
+}

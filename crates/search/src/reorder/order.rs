@@ -1,0 +1,125 @@
+//! The partial order relation (section 4.2), in the compact encoding of section 5.1.
+//!
+//! Only thread communication orders events of different threads. So a thread's events fall into *segments*,
+//! within which every event has the same order to the rest of the world, and a vector clock is kept for each
+//! segment instead of each event.
+
+use threadbare_trace::Trace;
+
+use super::communication::Edge;
+
+/// A stretch of one thread's events without communication in between, as an index into [`Order`].
+pub type Segment = u32;
+
+/// The partial order of a trace.
+#[derive(Debug)]
+pub struct Order {
+    threads: usize,
+    /// By event.
+    segment: Vec<Segment>,
+    /// By segment: its thread, and how many segments its thread had before it.
+    place: Vec<(u32, u32)>,
+    /// By segment: for each thread, how many of its segments are over before this one begins.
+    clocks: Vec<u32>,
+}
+
+impl Order {
+    /// `edges` are those of the partial order and are sorted by where they end.
+    pub fn new(trace: &Trace, edges: &[Edge]) -> Order {
+        let threads = trace.threads.len();
+        let sources = sources(edges);
+        let mut order = Order {
+            threads,
+            segment: Vec::with_capacity(trace.events.len()),
+            place: Vec::new(),
+            clocks: Vec::new(),
+        };
+        let mut current: Vec<Option<Segment>> = vec![None; threads];
+        // The thread's last event lets another thread go on.
+        let mut speaks = vec![false; threads];
+        let (mut next_edge, mut next_source) = (0, 0);
+        for (index, event) in trace.events.iter().enumerate() {
+            let thread = event.thread as usize;
+            let incoming = edges[next_edge..].iter().take_while(|edge| edge.to as usize == index).count();
+            if incoming > 0 || speaks[thread] || current[thread].is_none() {
+                let segment = order.begin(event.thread, current[thread]);
+                for edge in &edges[next_edge..next_edge + incoming] {
+                    order.join(segment, order.segment[edge.from as usize]);
+                }
+                current[thread] = Some(segment);
+            }
+            next_edge += incoming;
+            speaks[thread] = sources.get(next_source).is_some_and(|&source| source as usize == index);
+            next_source += usize::from(speaks[thread]);
+            order.segment.push(current[thread].unwrap_or_default());
+        }
+        order
+    }
+
+    fn begin(&mut self, thread: u32, previous: Option<Segment>) -> Segment {
+        let segment = self.place.len() as Segment;
+        let number = match previous {
+            Some(previous) => {
+                let start = previous as usize * self.threads;
+                self.clocks.extend_from_within(start..start + self.threads);
+                self.place[previous as usize].1 + 1
+            }
+            None => {
+                self.clocks.extend(std::iter::repeat_n(0, self.threads));
+                0
+            }
+        };
+        self.clocks[segment as usize * self.threads + thread as usize] = number;
+        self.place.push((thread, number));
+        segment
+    }
+
+    /// `segment` begins after `other` is over.
+    fn join(&mut self, segment: Segment, other: Segment) {
+        let (into, from) = (segment as usize * self.threads, other as usize * self.threads);
+        for thread in 0..self.threads {
+            self.clocks[into + thread] = self.clocks[into + thread].max(self.clocks[from + thread]);
+        }
+        let (thread, number) = self.place[other as usize];
+        let entry = &mut self.clocks[into + thread as usize];
+        *entry = (*entry).max(number + 1);
+    }
+
+    /// The segment of an event.
+    pub fn segment(&self, event: u32) -> Segment {
+        self.segment[event as usize]
+    }
+
+    pub fn segments(&self) -> usize {
+        self.place.len()
+    }
+
+    /// How many segments its thread had before it.
+    pub fn number(&self, segment: Segment) -> u32 {
+        self.place[segment as usize].1
+    }
+
+    /// How many segments of `thread` are over before this one begins.
+    pub fn over(&self, segment: Segment, thread: u32) -> u32 {
+        self.clocks[segment as usize * self.threads + thread as usize]
+    }
+
+    /// The partial order relation between events of different threads, by their segments.
+    pub fn before(&self, a: Segment, b: Segment) -> bool {
+        let (thread, number) = self.place[a as usize];
+        number < self.over(b, thread)
+    }
+
+    /// Neither comes before the other.
+    pub fn independent(&self, a: Segment, b: Segment) -> bool {
+        !self.before(a, b) && !self.before(b, a)
+    }
+}
+
+/// Where edges begin, sorted, each once.
+fn sources(edges: &[Edge]) -> Vec<u32> {
+    let mut sources: Vec<u32> = edges.iter().map(|edge| edge.from).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    sources
+}

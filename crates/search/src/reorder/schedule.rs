@@ -1,0 +1,491 @@
+//! Reordering generation (section 6, Algorithms 3 and 4, and their general form for any pattern).
+//!
+//! The trace is rearranged so that the events of an anomaly come in the order of its pattern:
+//!
+//! 1. Everything before the last of these events happens as in the trace, except for the threads of the anomaly,
+//!    which are held back before the *outermost lock* that protects their first event of it, and except for what
+//!    depends on them. Held back inside, they would keep that lock from the others; this is why the paper moves the
+//!    lock together with the event.
+//! 2. Then each event of the anomaly is brought about in turn: its thread runs up to it, and where it would have to
+//!    wait for something, whoever can provide that runs first.
+//!
+//! What comes after the last event of the anomaly is left out. There is not always such a schedule: then the
+//! prediction was false.
+//!
+//! Others may depend on the threads that are held back also by what they read: they would read something else and go
+//! another way, and the schedule could not be followed. So there are other ways to make one, which stay closer to the
+//! trace; see [`Generator::schedules`].
+
+use std::sync::Arc;
+
+use threadbare_trace::EventKind;
+
+use super::communication::Edge;
+use super::dependence::Prefix;
+use super::history::History;
+use super::lockset::Held;
+use super::reads::{Memory, Reads};
+use rustc_hash::FxHashMap as FastMap;
+
+/// Events of a trace in a new order.
+pub type Reordering = Vec<u32>;
+
+/// What a schedule is to bring about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Events of different threads that all are next at the same time.
+    pub stand: Vec<u32>,
+    /// After that, events that happen in this order; directly one after the other if they are those of `stand`.
+    pub sequence: Vec<u32>,
+}
+
+impl Target {
+    /// Two conflicting accesses that nothing keeps apart, then both in this order.
+    pub fn race(events: &[u32]) -> Target {
+        Target { stand: events.to_vec(), sequence: events.to_vec() }
+    }
+
+    /// Events in this order, with anything in between.
+    pub fn sequence(events: &[u32]) -> Target {
+        Target { stand: Vec::new(), sequence: events.to_vec() }
+    }
+
+    /// Acquisitions that all wait for each other.
+    pub fn deadlock(events: &[u32]) -> Target {
+        Target { stand: events.to_vec(), sequence: Vec::new() }
+    }
+
+    fn events(&self) -> impl Iterator<Item = u32> {
+        self.stand.iter().chain(&self.sequence).copied()
+    }
+}
+
+/// Generates schedules for the anomalies of one trace.
+#[derive(Debug)]
+pub struct Generator {
+    history: Arc<History>,
+    /// By event, for acquisitions and releases that count: the critical section.
+    sections: Vec<u32>,
+    reads: Arc<Reads>,
+}
+
+/// No critical section.
+const NONE: u32 = u32::MAX;
+
+/// Orders in which threads are brought to stand before their events are tried for up to this many threads.
+const MOST_PERMUTED: usize = 4;
+
+impl Generator {
+    pub fn new(history: Arc<History>, reads: Arc<Reads>) -> Generator {
+        let mut sections = vec![NONE; history.trace().events.len()];
+        for (index, section) in history.locksets().sections().iter().enumerate() {
+            for event in std::iter::once(section.acquire).chain(section.release) {
+                sections[event as usize] = index as u32;
+            }
+        }
+        Generator { history, sections, reads }
+    }
+
+    /// The critical section that the event begins or ends.
+    fn section(&self, event: u32) -> Option<u32> {
+        Some(self.sections[event as usize]).filter(|&section| section != NONE)
+    }
+
+    /// Schedules, each made in another way: as close to the trace as can be, by the paper's algorithm, and where that
+    /// leads to a lock that its holder cannot give back any more, otherwise.
+    pub fn schedules<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = Reordering> + 'a {
+        // Where nobody is to stand there is nothing to clear, and only then a step at a time makes sense.
+        let stands = target.stand.len() > 1;
+        let ways = Way::ALL.into_iter().filter(move |way| if stands { !way.by_steps } else { !way.clears });
+        ways.filter_map(move |way| self.attempts(target).find_map(|order| self.make(way, target, &order)))
+    }
+
+    fn make(&self, way: Way, target: &Target, order: &[u32]) -> Option<Reordering> {
+        let mut rearranged = Rearranged::new(self, target);
+        rearranged.heeds_reads = way.heeds_reads;
+        if way.keeps_others && !way.by_steps {
+            rearranged.keep_others(target);
+        }
+        if way.clears && !rearranged.clear(order) {
+            return None;
+        }
+        rearranged.bring_about(target, order, way.by_steps)
+    }
+
+    /// A schedule that begins with the events of `prefix`, as they were.
+    pub fn generate_after(&self, prefix: &Prefix, target: &Target) -> Option<Reordering> {
+        self.attempts(target).find_map(|order| {
+            let mut rearranged = Rearranged::new(self, target);
+            rearranged.keep(prefix);
+            rearranged.bring_about(target, &order, false)
+        })
+    }
+
+    /// Orders in which to bring the threads to stand before their events.
+    fn attempts(&self, target: &Target) -> impl Iterator<Item = Vec<u32>> {
+        let stand = &target.stand;
+        let all = if stand.len() <= MOST_PERMUTED { permutations(stand) } else { vec![stand.clone()] };
+        all.into_iter()
+    }
+
+    /// The lock that the event takes, if it does.
+    fn taken(&self, event: u32) -> Option<Held> {
+        let section = self.history.locksets().sections()[self.section(event)? as usize];
+        (section.acquire == event).then_some(section.held)
+    }
+
+    /// What its thread has to take to go on from `event`: a wake-up takes the mutex in the same step.
+    fn wanted(&self, event: u32) -> Option<Held> {
+        match self.history.event(event).kind {
+            EventKind::Wake => {
+                let events = self.history.events_of(self.history.thread(event));
+                self.taken(*events.get(self.history.local(event) as usize + 1)?)
+            }
+            _ => self.taken(event),
+        }
+    }
+
+    /// The place among its thread's events of the outermost acquisition that protects `event`, or its own.
+    fn outermost(&self, event: u32) -> u32 {
+        let history = &self.history;
+        let (thread, local) = (history.thread(event), history.local(event));
+        let events = history.events_of(thread);
+        let mut held: Vec<Held> = history.locksets().held(history.lockset(event)).to_vec();
+        let mut outermost = local;
+        // Back from the event, until every held lock was met: the one met last was taken first.
+        let mut earlier = history.lock_events(thread, 0, local).iter().rev().copied().chain([0]);
+        while !held.is_empty()
+            && let Some(local) = earlier.next()
+        {
+            let taken = self.taken(events[local as usize]);
+            if let Some(at) = held.iter().position(|lock| Some(*lock) == taken) {
+                held.swap_remove(at);
+                outermost = local;
+            }
+        }
+        outermost
+    }
+}
+
+/// How a schedule is made.
+#[derive(Clone, Copy)]
+struct Way {
+    /// Other threads do what they did meanwhile. The paper's way; one of them may hold a lock then.
+    keeps_others: bool,
+    /// But only until they would read something else than in the trace, and then go another way.
+    heeds_reads: bool,
+    /// Threads of the anomaly are held back before their next event of it, not all before their first.
+    by_steps: bool,
+    /// Threads that are to stand first get behind them what they do with locks that others will hold.
+    clears: bool,
+}
+
+impl Way {
+    const PAPER: Way = Way { keeps_others: true, heeds_reads: false, by_steps: false, clears: false };
+
+    const ALL: [Way; 7] = [
+        Way { heeds_reads: true, by_steps: true, ..Way::PAPER },
+        Way { heeds_reads: true, ..Way::PAPER },
+        Way { heeds_reads: true, clears: true, ..Way::PAPER },
+        Way::PAPER,
+        Way { clears: true, ..Way::PAPER },
+        Way { keeps_others: false, ..Way::PAPER },
+        Way { keeps_others: false, clears: true, ..Way::PAPER },
+    ];
+}
+
+/// Every order of a few items.
+pub fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
+    if items.len() < 2 {
+        return vec![items.to_vec()];
+    }
+    let mut all = Vec::new();
+    for at in 0..items.len() {
+        let mut rest = items.to_vec();
+        let first = rest.remove(at);
+        all.extend(permutations(&rest).into_iter().map(|rest| [vec![first], rest].concat()));
+    }
+    all
+}
+
+/// A schedule under construction.
+struct Rearranged<'g> {
+    generator: &'g Generator,
+    schedule: Reordering,
+    /// How many events of each thread are in it.
+    done: Vec<u32>,
+    /// How many there may be for now.
+    limits: Vec<u32>,
+    /// Who holds each lock, with its critical section.
+    holders: FastMap<u32, Vec<u32>>,
+    /// Threads that are being brought somewhere.
+    underway: Vec<u32>,
+    memory: Memory<'g>,
+    /// Others stop where they would read something else than in the trace.
+    heeds_reads: bool,
+    /// Threads that have, and go no further than has to be.
+    misled: Vec<bool>,
+}
+
+impl<'g> Rearranged<'g> {
+    fn new(generator: &'g Generator, target: &Target) -> Rearranged<'g> {
+        let threads = generator.history.threads();
+        let mut rearranged = Rearranged {
+            generator,
+            schedule: Vec::new(),
+            done: vec![0; threads],
+            limits: vec![u32::MAX; threads],
+            holders: FastMap::default(),
+            underway: Vec::new(),
+            memory: Memory::new(&generator.history),
+            heeds_reads: false,
+            misled: vec![false; threads],
+        };
+        for event in target.events() {
+            rearranged.limit(event);
+        }
+        rearranged
+    }
+
+    fn history(&self) -> &'g History {
+        &self.generator.history
+    }
+
+    /// The event's thread may come to stand before it, and no further.
+    fn limit(&mut self, event: u32) {
+        let (thread, local) = (self.history().thread(event), self.history().local(event));
+        let limit = &mut self.limits[thread as usize];
+        *limit = (*limit).min(local);
+    }
+
+    /// Step 1: what happened before the last event of the target, without the threads of the target beyond their
+    /// outermost locks.
+    fn keep_others(&mut self, target: &Target) {
+        let stops = self.stops_before(target.events());
+        let horizon = target.events().max().unwrap_or(0);
+        self.follow_trace(horizon, &stops);
+    }
+
+    /// Step 1 for the next event of a sequence: what happened before it, without the threads of later ones beyond the
+    /// outermost locks of these.
+    fn keep_until_next(&mut self, sequence: &[u32]) {
+        let (next, later) = (sequence[0], &sequence[1..]);
+        let mut stops = self.stops_before(later.iter().copied());
+        stops[self.history().thread(next) as usize] = self.history().local(next);
+        self.follow_trace(next, &stops);
+    }
+
+    /// How far each thread may go without taking the outermost locks of these events.
+    fn stops_before(&self, events: impl Iterator<Item = u32>) -> Vec<u32> {
+        let mut stops = self.limits.clone();
+        for event in events {
+            let stop = &mut stops[self.history().thread(event) as usize];
+            *stop = (*stop).min(self.generator.outermost(event));
+        }
+        stops
+    }
+
+    /// All that happened before `horizon` and can happen now, up to where each thread has to stop.
+    fn follow_trace(&mut self, horizon: u32, stops: &[u32]) {
+        let history = self.history();
+        let mut edges = history.edges();
+        for event in 0..horizon {
+            let (thread, local) = (history.thread(event) as usize, history.local(event));
+            let incoming = edges.iter().take_while(|edge| edge.to == event).count();
+            let may = local == self.done[thread] && local < stops[thread];
+            if may && self.is_enabled(event, &edges[..incoming]) {
+                self.add(event);
+            }
+            edges = &edges[incoming..];
+        }
+    }
+
+    /// Step 1 for a prefix that is known to be possible.
+    fn keep(&mut self, prefix: &Prefix) {
+        let history = self.history();
+        let mut left: u64 = prefix.iter().map(|&count| u64::from(count)).sum();
+        let mut event = 0;
+        while left > 0 {
+            if history.local(event) < prefix[history.thread(event) as usize] {
+                self.add(event);
+                left -= 1;
+            }
+            event += 1;
+        }
+    }
+
+    /// Brings each of the threads that are to stand past its last release of a lock that another of them will hold.
+    fn clear(&mut self, stand: &[u32]) -> bool {
+        let history = self.history();
+        let locksets = history.locksets();
+        stand.iter().all(|&event| {
+            let (thread, local) = (history.thread(event), history.local(event));
+            let others = stand.iter().filter(|&&other| other != event);
+            let held: Vec<Held> =
+                others.flat_map(|&other| locksets.held(history.lockset(other))).copied().collect();
+            let events = history.events_of(thread);
+            let is_wanted = |&&place: &&u32| {
+                let lock = history.event(events[place as usize]).object;
+                held.iter().any(|held| held.lock == lock)
+            };
+            let last = history.lock_events(thread, 0, local).iter().rev().find(is_wanted);
+            last.is_none_or(|&last| self.bring(thread, last + 1))
+        })
+    }
+
+    /// Step 2.
+    fn bring_about(mut self, target: &Target, order: &[u32], by_steps: bool) -> Option<Reordering> {
+        let history = self.history();
+        for &event in order {
+            if !self.bring(history.thread(event), history.local(event)) {
+                return None;
+            }
+        }
+        for (at, &event) in target.sequence.iter().enumerate() {
+            let thread = history.thread(event);
+            if by_steps {
+                self.keep_until_next(&target.sequence[at..]);
+            }
+            let next = target.sequence[at + 1..].iter().find(|&&later| history.thread(later) == thread);
+            self.limits[thread as usize] = next.map_or(u32::MAX, |&next| history.local(next));
+            if !self.bring(thread, history.local(event) + 1) {
+                return None;
+            }
+        }
+        let adjacent = target.stand.is_empty() || self.schedule.ends_with(&target.sequence);
+        adjacent.then_some(self.schedule)
+    }
+
+    /// Runs `thread` until `count` of its events are done. `false` when that cannot be.
+    fn bring(&mut self, thread: u32, count: u32) -> bool {
+        if self.done[thread as usize] >= count {
+            return true;
+        }
+        if count > self.limits[thread as usize] || self.underway.contains(&thread) {
+            return false;
+        }
+        self.underway.push(thread);
+        let mut possible = true;
+        while possible && self.done[thread as usize] < count {
+            let event = self.history().events_of(thread)[self.done[thread as usize] as usize];
+            possible = self.bring_what_is_needed(event);
+            if possible {
+                self.add(event);
+            }
+        }
+        self.underway.pop();
+        possible
+    }
+
+    /// Runs others until `event` can happen.
+    fn bring_what_is_needed(&mut self, event: u32) -> bool {
+        let history = self.history();
+        history
+            .incoming(event)
+            .all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
+            && self.free_what_is_wanted(event)
+    }
+
+    fn free_what_is_wanted(&mut self, event: u32) -> bool {
+        let history = self.history();
+        let sections = history.locksets().sections();
+        while let Some(section) = self.in_the_way(event) {
+            let section = sections[section as usize];
+            let freed =
+                section.release.is_some_and(|release| self.bring(section.thread, history.local(release) + 1));
+            if !freed {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// A critical section of another thread that keeps `event` from happening.
+    fn in_the_way(&self, event: u32) -> Option<u32> {
+        let wanted = self.generator.wanted(event)?;
+        let sections = self.history().locksets().sections();
+        let holders = self.holders.get(&wanted.lock)?;
+        holders.iter().copied().find(|&section| !(sections[section as usize].held.shared && wanted.shared))
+    }
+
+    fn is_enabled(&self, event: u32, incoming: &[Edge]) -> bool {
+        let history = self.history();
+        let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
+        incoming.iter().all(|edge| edge.observed && !self.heeds_reads || is_done(edge.from))
+            && self.in_the_way(event).is_none()
+            && (!self.heeds_reads || !self.is_misled_by(event))
+    }
+
+    /// The event's thread has read something else than in the trace, or would then have.
+    fn is_misled_by(&self, event: u32) -> bool {
+        self.misled[self.history().thread(event) as usize]
+            || !self.generator.reads.is_same(&self.memory, event)
+    }
+
+    fn add(&mut self, event: u32) {
+        let history = self.history();
+        if self.heeds_reads {
+            self.misled[history.thread(event) as usize] = self.is_misled_by(event);
+        }
+        self.done[history.thread(event) as usize] += 1;
+        self.memory.step(event);
+        self.schedule.push(event);
+        if let Some(index) = self.generator.section(event) {
+            let section = history.locksets().sections()[index as usize];
+            let holders = self.holders.entry(section.held.lock).or_default();
+            if section.acquire == event {
+                holders.push(index);
+            } else {
+                holders.retain(|&holder| holder != index);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_formats::import;
+
+    use super::*;
+
+    /// The labels (locations) of the schedule that brings the events labelled `pair` to race.
+    fn race(operations: &str, pair: [u32; 2]) -> Option<Vec<u32>> {
+        let forks = "T0|fork(T1)|100\nT0|fork(T2)|101\nT0|fork(T3)|102\n";
+        let lines = operations.split_whitespace().map(|operation| operation.replace(':', "|") + "\n");
+        let text = forks.to_owned() + &lines.collect::<String>();
+        let trace = import::std(text.as_bytes()).expect("the trace is well formed");
+        let history = Arc::new(History::new(trace).expect("it can be analysed"));
+        let label =
+            |event: u32| history.trace().locations[history.event(event).location as usize].frames[0].line;
+        let events = pair.map(|wanted| {
+            let all = 0..history.trace().events.len() as u32;
+            all.into_iter().find(|&event| label(event) == wanted).expect("there is such an event")
+        });
+        let generator = Generator::new(Arc::clone(&history), Arc::new(Reads::of(&history)));
+        let schedule = generator.schedules(&Target::race(&events)).next()?;
+        Some(schedule.into_iter().map(label).collect())
+    }
+
+    /// T3 was in a critical section just before 9; kept there, it would wait for T1 and T1 for it.
+    #[test]
+    fn a_thread_that_has_no_part_in_it_does_not_stand_in_the_way() {
+        let trace = "T1:acq(a):1 T1:acq(b):2 T1:w(x):3 T1:rel(b):4 T1:rel(a):5 T2:acq(b):6 T2:rel(b):7 \
+                     T3:acq(b):8 T2:r(x):9 T3:acq(a):10 T3:rel(a):11 T3:rel(b):12";
+        assert_eq!(race(trace, [9, 3]), Some(vec![100, 101, 6, 7, 1, 2, 9, 3]));
+    }
+
+    /// T3 saw what T1 wrote after its access. With T1 held back before that, it would see something else.
+    #[test]
+    fn nobody_reads_what_is_not_written_yet() {
+        let trace = "T1:w(x):1 T1:w(flag):2 T3:r(y):3 T3:r(flag):4 T3:w(y):5 T2:w(x):6";
+        assert_eq!(race(trace, [6, 1]), Some(vec![100, 101, 102, 3, 6, 1]));
+    }
+
+    /// Neither thread can come to stand first: T2 stands with m, which T3 takes on its way, and the other way round.
+    #[test]
+    fn threads_take_turns_on_the_way_to_where_they_stand() {
+        let trace = "T2:acq(m):1 T2:acq(l):2 T2:rel(l):3 T2:r(x):4 T2:rel(m):5 \
+                     T3:acq(m):6 T3:rel(m):7 T3:acq(l):8 T3:w(x):9 T3:rel(l):10";
+        assert_eq!(race(trace, [9, 4]), Some(vec![100, 101, 102, 6, 7, 1, 2, 3, 8, 9, 4]));
+    }
+}

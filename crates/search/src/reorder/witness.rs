@@ -1,0 +1,211 @@
+//! The witness check: is a generated schedule one that could happen?
+//!
+//! One pass that shares nothing with how schedules are generated but [`reads`](super::reads), what the trace says of
+//! memory. What fails it is a mistake of ours and is not run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use threadbare_trace::{EventKind, Outcome};
+
+use super::communication::Edge;
+use super::history::History;
+use super::reads::{Memory, Reads};
+use super::schedule::Target;
+use rustc_hash::FxHashMap as FastMap;
+
+/// How much a schedule that passed is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Every read sees the write that it saw in the trace, or the same value, up to where it no longer matters: the
+    /// threads are bound to do just this.
+    Witnessed,
+    /// Some thread reads something else and may go another way.
+    Possible,
+}
+
+impl Verdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Witnessed => "witnessed",
+            Verdict::Possible => "possible",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Why a schedule cannot happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// An event comes before an earlier one of its thread.
+    OutOfThreadOrder(u32),
+    /// An event comes before one that lets it go on.
+    TooEarly(u32),
+    /// An event takes a lock that another thread holds.
+    LockHeld(u32),
+    /// The target is not reached: this event is not where it should be.
+    NotThere(u32),
+}
+
+/// Checks schedules of one trace.
+#[derive(Debug)]
+pub struct Checker {
+    history: Arc<History>,
+    reads: Arc<Reads>,
+}
+
+impl Checker {
+    pub fn new(history: Arc<History>, reads: Arc<Reads>) -> Checker {
+        Checker { history, reads }
+    }
+
+    /// Checks a schedule for `target`.
+    pub fn check(&self, schedule: &[u32], target: &Target) -> Result<Verdict, Impossible> {
+        let history = &self.history;
+        let positions = Positions::of(history, schedule)?;
+        check_order(history, &positions)?;
+        check_locks(history, schedule)?;
+        check_target(history, schedule, target, &positions)?;
+        let kept = self.keeps_reads(schedule, target) && keeps_observed(history, &positions);
+        Ok(if kept { Verdict::Witnessed } else { Verdict::Possible })
+    }
+
+    /// Every read sees what it saw. If the last thing that a thread does is a read of the anomaly, what it sees
+    /// changes nothing any more.
+    fn keeps_reads(&self, schedule: &[u32], target: &Target) -> bool {
+        let thread = |event: u32| self.history.thread(event) as usize;
+        let mut last_of_thread = vec![NONE; self.history.threads()];
+        for &event in schedule {
+            last_of_thread[thread(event)] = event;
+        }
+        let no_longer_matters =
+            |event: u32| target.sequence.contains(&event) && last_of_thread[thread(event)] == event;
+        let mut memory = Memory::new(&self.history);
+        schedule.iter().all(|&event| {
+            let same = self.reads.is_same(&memory, event);
+            memory.step(event);
+            same || no_longer_matters(event)
+        })
+    }
+}
+
+/// Where each event is in the schedule.
+struct Positions(Vec<u32>);
+
+/// No event, or no place.
+const NONE: u32 = u32::MAX;
+
+impl Positions {
+    /// If every thread's events are the first of what it did, in order.
+    fn of(history: &History, schedule: &[u32]) -> Result<Positions, Impossible> {
+        let mut done = vec![0; history.threads()];
+        let mut positions = vec![NONE; end(schedule) as usize];
+        for (at, &event) in schedule.iter().enumerate() {
+            let done = &mut done[history.thread(event) as usize];
+            if history.local(event) != *done {
+                return Err(Impossible::OutOfThreadOrder(event));
+            }
+            *done += 1;
+            positions[event as usize] = at as u32;
+        }
+        Ok(Positions(positions))
+    }
+
+    fn get(&self, event: u32) -> Option<u32> {
+        self.0.get(event as usize).copied().filter(|&position| position != NONE)
+    }
+
+    /// If `to` happens, then after `from`.
+    fn keeps(&self, edge: &Edge) -> bool {
+        self.get(edge.to).is_none_or(|to| self.get(edge.from).is_some_and(|from| from < to))
+    }
+}
+
+/// One more than the last event of the trace that is in the schedule.
+fn end(schedule: &[u32]) -> u32 {
+    schedule.iter().max().map_or(0, |last| last + 1)
+}
+
+fn check_order(history: &History, positions: &Positions) -> Result<(), Impossible> {
+    let broken = history.edges().iter().find(|edge| !edge.observed && !positions.keeps(edge));
+    broken.map_or(Ok(()), |edge| Err(Impossible::TooEarly(edge.to)))
+}
+
+/// A thread that holds a lock, whether it only reads, and how often it took it.
+struct Holder {
+    thread: u32,
+    shared: bool,
+    depth: u32,
+}
+
+fn check_locks(history: &History, schedule: &[u32]) -> Result<(), Impossible> {
+    let mut locks: FastMap<u32, Vec<Holder>> = FastMap::default();
+    for &index in schedule {
+        let event = history.event(index);
+        if event.outcome != Outcome::Done {
+            continue;
+        }
+        match event.kind {
+            EventKind::Lock | EventKind::ReadLock => {
+                let shared = event.kind == EventKind::ReadLock;
+                let holders = locks.entry(event.object).or_default();
+                if let Some(mine) = holders.iter_mut().find(|holder| holder.thread == event.thread) {
+                    mine.depth += 1;
+                } else if holders.iter().all(|holder| holder.shared && shared) {
+                    holders.push(Holder { thread: event.thread, shared, depth: 1 });
+                } else {
+                    return Err(Impossible::LockHeld(index));
+                }
+            }
+            EventKind::Unlock | EventKind::ReadUnlock => {
+                let holders = locks.entry(event.object).or_default();
+                if let Some(at) = holders.iter().position(|holder| holder.thread == event.thread) {
+                    holders[at].depth -= 1;
+                    if holders[at].depth == 0 {
+                        holders.swap_remove(at);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The events that are to stand are next in their threads when the sequence begins, and the sequence is there, in
+/// order, and at the end if it has to be without interruption.
+fn check_target(
+    history: &History,
+    schedule: &[u32],
+    target: &Target,
+    positions: &Positions,
+) -> Result<(), Impossible> {
+    let mut last = None;
+    for &event in &target.sequence {
+        let at = positions.get(event);
+        if at.is_none() || at <= last {
+            return Err(Impossible::NotThere(event));
+        }
+        last = at;
+    }
+    let start = schedule.len() - target.sequence.len();
+    for &event in &target.stand {
+        let events = history.events_of(history.thread(event));
+        let local = history.local(event) as usize;
+        let before = |event: u32| positions.get(event).is_some_and(|at| (at as usize) < start);
+        if before(event) || (local > 0 && !before(events[local - 1])) {
+            return Err(Impossible::NotThere(event));
+        }
+    }
+    Ok(())
+}
+
+/// Objects with a state of their own go through the same states.
+fn keeps_observed(history: &History, positions: &Positions) -> bool {
+    history.edges().iter().filter(|edge| edge.observed).all(|edge| positions.keeps(edge))
+}

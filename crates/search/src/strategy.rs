@@ -1,0 +1,212 @@
+//! The contract between a strategy and whoever runs what it asks for.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use threadbare_trace::{EventKind, Location, Plan, ThreadId, Trace};
+
+use crate::{Feedback, Tuple};
+
+/// Decides which schedules are tried, and in which order.
+///
+/// The caller asks for schedules with [`ask`](Strategy::ask), runs them, and answers with
+/// [`tell`](Strategy::tell), naming each schedule by its token. It may ask for several before it answers any; the
+/// strategy then knows less, and that is all. A schedule that was never run is never answered. The same answers in the
+/// same order make the same search: nothing else goes into a decision.
+///
+/// A strategy finds out itself which memory is shared: it makes plans that learn, and what they learnt comes back in
+/// the [`Feedback`].
+pub trait Strategy: Send {
+    /// The name that users know it by.
+    fn name(&self) -> &'static str;
+
+    /// What to run next.
+    fn ask(&mut self) -> Next;
+
+    /// What came of the schedule with this token.
+    fn tell(&mut self, token: Token, feedback: &Feedback);
+
+    /// What came of a schedule that another strategy asked for. The program is the same, so the strategy can learn
+    /// which memory is shared, which threads there are, and how long runs get.
+    fn observe(&mut self, feedback: &Feedback);
+
+    /// From now on the strategy gives schedules first whose plans force at most so many turns.
+    fn prefer_short(&mut self, _max_turns: u64) {}
+
+    /// What the strategy has concluded since it was last asked, besides the failures that every caller sees itself.
+    fn conclusions(&mut self) -> Vec<Conclusion> {
+        Vec::new()
+    }
+
+    /// Schedules are drawn at random: another seed makes another search, and the search has no end.
+    fn is_random(&self) -> bool {
+        false
+    }
+
+    /// How many schedules were given up because there was no memory to remember them.
+    fn dropped(&self) -> u64 {
+        0
+    }
+}
+
+/// A strategy's answer to [`ask`](Strategy::ask).
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    Run(Schedule),
+    /// What is next depends on schedules that have not been answered for.
+    Wait,
+    /// Every schedule that the strategy would try was tried.
+    Exhausted,
+}
+
+/// Names one schedule among all that a strategy has asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// A schedule to be tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    pub token: Token,
+    pub plan: Plan,
+    /// The name of the strategy that it comes from.
+    pub method: &'static str,
+    /// Where it stands in the ranking, if there is one.
+    pub tuple: Option<Tuple>,
+    /// The strategy wants the trace of the run.
+    pub traced: bool,
+}
+
+impl Schedule {
+    pub fn new(token: Token, method: &'static str, plan: Plan) -> Schedule {
+        Schedule { token, plan, method, tuple: None, traced: false }
+    }
+}
+
+/// Schedules that were asked for and not answered yet, each with what its strategy must remember of it.
+#[derive(Debug)]
+pub struct Outstanding<T> {
+    issued: u64,
+    open: BTreeMap<Token, T>,
+}
+
+impl<T> Default for Outstanding<T> {
+    fn default() -> Outstanding<T> {
+        Outstanding { issued: 0, open: BTreeMap::new() }
+    }
+}
+
+impl<T> Outstanding<T> {
+    /// A token for a new schedule.
+    pub fn issue(&mut self, remembered: T) -> Token {
+        let token = Token(self.issued);
+        self.issued += 1;
+        self.open.insert(token, remembered);
+        token
+    }
+
+    /// What was remembered of this schedule; `None` if it was answered before.
+    pub fn answer(&mut self, token: Token) -> Option<T> {
+        self.open.remove(&token)
+    }
+
+    /// How many schedules were ever asked for.
+    pub fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    /// What is remembered of those that were not answered.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.open.values()
+    }
+}
+
+/// What strategies can be told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What all plans have in common: what the program sees as random, and the most events there may be.
+    pub plan: Plan,
+    /// For `preemption-bound` and `delay-bound`: no schedule with more.
+    pub bound: u32,
+    /// For `rank`: these tuples in this order, instead of the paper's.
+    pub tuples: Option<Vec<Tuple>>,
+    /// Bytes for what is still to be tried and what is known already.
+    pub memory: u64,
+}
+
+impl Settings {
+    pub fn new(plan: Plan) -> Settings {
+        Settings { plan, bound: 2, tuples: None, memory: 1 << 30 }
+    }
+}
+
+/// Something that a strategy has concluded from the runs.
+#[derive(Debug)]
+pub enum Conclusion {
+    /// An anomaly of this kind was predicted for the first time.
+    Predicted { kind: &'static str },
+    /// So many candidates have no schedule: they were found false without a run.
+    Infeasible { count: u64 },
+    /// The trace of a run cannot be analysed, for this reason.
+    NotAnalysed { reason: String },
+    /// An anomaly was predicted, and a run showed it.
+    Confirmed { anomaly: Box<Anomaly>, evidence: Box<Evidence> },
+}
+
+/// A pattern of events that no serial program would have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anomaly {
+    /// `data-race`, `atomicity-violation`, …
+    pub kind: &'static str,
+    /// What the trace alone says: `witnessed` or `possible`.
+    pub label: &'static str,
+    /// The name of the pattern; empty for a deadlock.
+    pub pattern: String,
+    /// `critical-section` or `function`, where the anomaly is about units of work.
+    pub unit: Option<&'static str>,
+    /// For how many combinations of threads and variables it was found.
+    pub count: u64,
+    /// Its events, in the order of the pattern.
+    pub participants: Vec<Participant>,
+    /// The same for the same anomaly in another run of the program.
+    pub identity: String,
+}
+
+/// One event of an anomaly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Participant {
+    pub thread: ThreadId,
+    pub kind: EventKind,
+    pub variable: String,
+    pub location: Location,
+}
+
+/// The run that showed an anomaly.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// The plan that the run was made by, with all of its schedule forced.
+    pub plan: Plan,
+    pub trace: Arc<Trace>,
+    pub harm: Harm,
+}
+
+/// What an anomaly did to the run that showed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// The run failed.
+    Failure,
+    /// Variables ended with values that they have after no serial order of the units of work.
+    Values,
+    /// Nothing that was seen. It may still matter, hence the question mark in reports.
+    None,
+}
+
+impl Harm {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Harm::Failure => "failure",
+            Harm::Values => "values",
+            Harm::None => "benign?",
+        }
+    }
+}
