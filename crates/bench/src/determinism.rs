@@ -2,14 +2,11 @@
 
 use std::error::Error;
 
-use threadbare_executor::{Limits, Target, Worker};
+use threadbare_executor::{Limits, Target, Worker, learn};
 use threadbare_trace::{Plan, Policy};
 
 use crate::build::{self, INSTRUMENTED};
 use crate::subjects;
-
-/// Runs that learn what is shared, before plans are compared.
-const LEARNING: u64 = 4;
 
 pub fn run(plans: u64) -> Result<bool, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
@@ -23,11 +20,7 @@ pub fn run(plans: u64) -> Result<bool, Box<dyn Error>> {
             let mut workers =
                 [Worker::start(&target, &Limits::default())?, Worker::start(&target, &Limits::default())?];
             let mut plan = Plan::default();
-            for seed in 0..LEARNING {
-                let learning = Plan { learn: true, policy: Policy::Random { seed }, ..plan.clone() };
-                let learnt = workers[0].run(&learning)?.learnt();
-                plan.tracked.extend(learnt);
-            }
+            learn(&mut workers[0], &mut plan)?;
             let mut same = 0;
             for seed in 0..plans {
                 plan.policy = Policy::Random { seed };

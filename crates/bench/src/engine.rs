@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{Ended, Limits, Target, Worker};
+use threadbare_executor::{Ended, Limits, Target, Worker, learn};
 use threadbare_trace::{Plan, Policy};
 
 use crate::build::{self, INSTRUMENTED};
@@ -42,10 +42,8 @@ fn worker(program: &Path, arguments: &[&str]) -> Result<Worker> {
 
 /// A plan that knows what is shared.
 fn learnt_plan(worker: &mut Worker) -> Result<Plan> {
-    let mut plan = Plan { learn: true, max_events: 10_000_000, ..Plan::default() };
-    let learnt = worker.run(&plan)?.learnt();
-    plan.tracked.extend(learnt);
-    plan.learn = false;
+    let mut plan = Plan { max_events: 10_000_000, ..Plan::default() };
+    learn(worker, &mut plan)?;
     Ok(plan)
 }
 

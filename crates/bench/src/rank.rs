@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use threadbare_executor::{Ended, Keep, Limits, Target, Worker};
-use threadbare_rank::{Feedback, Next, Settings, Strategy, Tuple, by_name};
+use threadbare_executor::{Ended, Limits, Target, Worker};
+use threadbare_hunt::methods;
+use threadbare_search::{Answered, Search as Steps, Settings, Strategy, Tuple};
 use threadbare_trace::Plan;
 
 use crate::build::{self, INSTRUMENTED};
@@ -88,7 +89,8 @@ fn strategy(name: &str, seed: u64) -> Result<Box<dyn Strategy>> {
     if name == HUNT {
         return Ok(Box::new(threadbare_hunt::hunt(&settings)));
     }
-    by_name(name, settings).ok_or_else(|| format!("no strategy is called {name}").into())
+    let entry = methods::by_name(name).ok_or_else(|| format!("no strategy is called {name}"))?;
+    Ok((entry.make)(settings))
 }
 
 const HUNT: &str = "hunt";
@@ -107,25 +109,24 @@ struct Search {
 /// Runs what `strategy` asks for, one at a time, to the first failure.
 fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Result<Search> {
     let mut search = Search { runs: 0, found: None, threads: 0, events: 0, dropped: 0 };
-    while search.runs < budget && search.found.is_none() {
-        let Next::Run(schedule) = strategy.next() else { break };
-        worker.keep_snapshots(schedule.plan.decisions.then(Keep::default));
-        let feedback = Feedback::of(&worker.run(&schedule.plan)?, &schedule);
+    let name = strategy.name();
+    for answered in Steps::new(worker, strategy).take(budget as usize) {
+        let Answered { schedule, feedback } = answered?;
         search.runs += 1;
         search.threads = search.threads.max(feedback.threads.len());
         search.events = search.events.max(feedback.events);
         match &feedback.ended {
-            Ended::Failed { .. } => search.found = Some(schedule.tuple),
+            Ended::Failed { .. } => {
+                search.found = Some(schedule.tuple);
+                break;
+            }
             // What was predicted may turn out not to be possible; what branches off from a run must be.
             Ended::Diverged { .. } if !schedule.plan.decisions => {}
             Ended::Diverged { .. } | Ended::Unsupported { .. } => {
-                return Err(
-                    format!("run {} of {}: {:?}", search.runs, strategy.name(), feedback.ended).into()
-                );
+                return Err(format!("run {} of {name}: {:?}", search.runs, feedback.ended).into());
             }
             _ => {}
         }
-        strategy.take(&feedback);
     }
     search.dropped = strategy.dropped();
     Ok(search)

@@ -11,7 +11,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use threadbare_executor::{Origin, Target, Worker, clip, shrink};
+use threadbare_executor::{Target, Worker};
+use threadbare_hunt::clip::{Origin, clip};
+use threadbare_hunt::shrink;
 use threadbare_trace::Plan;
 
 use crate::{build, clips};

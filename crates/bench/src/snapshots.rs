@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{Keep, Limits, Target, Worker};
+use threadbare_executor::{Keep, Limits, Target, Worker, learn};
 use threadbare_trace::{Plan, Policy, Turns};
 
 use crate::build::{self, INSTRUMENTED};
@@ -40,10 +40,8 @@ fn measure(program: &Path, rounds: &str) -> Result<bool> {
     let limits = Limits { time: Duration::from_secs(60), ..Limits::default() };
     let (mut plain, mut keeping) = (Worker::start(&target, &limits)?, Worker::start(&target, &limits)?);
     keeping.keep_snapshots(Some(Keep::default()));
-    let mut plan = Plan { learn: true, policy: Policy::Random { seed: 1 }, ..Plan::default() };
-    let learnt = plain.run(&plan)?.learnt();
-    plan.tracked.extend(learnt);
-    plan.learn = false;
+    let mut plan = Plan { policy: Policy::Random { seed: 1 }, ..Plan::default() };
+    learn(&mut plain, &mut plan)?;
     let (turns, events) = {
         let run = plain.run(&plan)?;
         (run.turns(), run.events())

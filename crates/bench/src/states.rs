@@ -7,15 +7,13 @@
 use std::collections::HashMap;
 use std::error::Error;
 
-use threadbare_executor::{Limits, Run, Target, Worker};
+use threadbare_executor::{Limits, Run, Target, Worker, learn};
 use threadbare_trace::{EventKind, Outcome, Plan, Policy};
 use threadbare_wire::Record;
 
 use crate::build::{self, INSTRUMENTED};
 use crate::subjects;
 
-/// Runs that learn what is shared.
-const LEARNING: u64 = 4;
 /// Long runs are looked at this far.
 const MOST_DECISIONS: usize = 2000;
 
@@ -60,11 +58,7 @@ struct Tally {
 
 fn compare(worker: &mut Worker, states: u64) -> Result<Tally, Box<dyn Error>> {
     let mut plan = Plan::default();
-    for seed in 0..LEARNING {
-        let learning = Plan { learn: true, policy: Policy::Random { seed }, ..plan.clone() };
-        let learnt = worker.run(&learning)?.learnt();
-        plan.tracked.extend(learnt);
-    }
+    learn(worker, &mut plan)?;
     plan.decisions = true;
     let mut histories = Histories::default();
     let mut by_number: HashMap<u64, State> = HashMap::new();

@@ -1,12 +1,12 @@
 //! The command line.
 
 use std::path::PathBuf;
-use std::str::FromStr;
-use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use threadbare_rank::{NAMES, Tuple};
+use threadbare_hunt::{Budget, HuntConfig, methods};
+use threadbare_report::{FORMATS, Format, ReportConfig, WithProgress};
+use threadbare_search::{StrategyEntry, Tuple};
 
 /// Finds the races, deadlocks and crashes of a multithreaded program that depend on timing, and replays each
 /// of them every time.
@@ -116,7 +116,7 @@ pub struct RankOptions {
 
     /// Who decides which schedules are tried, and in which order
     #[arg(long, default_value = "rank", value_name = "NAME", value_parser = strategy_parser())]
-    pub strategy: &'static str,
+    pub strategy: StrategyEntry,
 
     /// For preemption-bound and delay-bound: the most of these in a schedule
     #[arg(long, default_value_t = 2, value_name = "N")]
@@ -133,13 +133,44 @@ pub struct RankOptions {
 }
 
 /// Takes the names of strategies, and shows them to who asks.
-fn strategy_parser() -> impl TypedValueParser<Value = &'static str> {
-    let named = |name: String| *NAMES.iter().find(|known| **known == name).unwrap_or(&NAMES[0]);
-    PossibleValuesParser::new(NAMES).map(named)
+fn strategy_parser() -> impl TypedValueParser<Value = StrategyEntry> {
+    let values = methods::all().map(|entry| PossibleValue::new(entry.name).help(entry.summary));
+    PossibleValuesParser::new(values)
+        .try_map(|name| methods::by_name(&name).copied().ok_or("no strategy has this name"))
+}
+
+/// Takes the names of output formats, and shows them to who asks.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let values = FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.summary));
+    PossibleValuesParser::new(values)
+        .try_map(|name| threadbare_report::format(&name).copied().ok_or("no format has this name"))
+}
+
+/// How to say what was found.
+#[derive(Args, Clone)]
+pub struct OutputOptions {
+    /// Print one JSON object a line instead of text: the same as --format json
+    #[arg(long)]
+    pub json: bool,
+
+    /// How to print
+    #[arg(long, value_name = "NAME", default_value = "text", conflicts_with = "json",
+          value_parser = format_parser())]
+    pub format: Format,
+}
+
+impl OutputOptions {
+    /// Writes to standard output, with a progress bar for a person.
+    pub fn reporter(&self, replay_command: &'static str) -> WithProgress {
+        let json = threadbare_report::format("json").copied();
+        let format = json.filter(|_| self.json).unwrap_or(self.format);
+        let config = ReportConfig::for_stdout(replay_command);
+        WithProgress::new((format.make)(config, threadbare_report::stdout()))
+    }
 }
 
 /// How to search, and where to put what is found.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone)]
 pub struct SearchOptions {
     /// When to stop: after a time (30s, 5m, 1h), a number of runs (1000runs), or whichever of both comes first
     /// (1000runs,30s) [default: 2000runs; for each test of a cargo project 200runs,60s]
@@ -162,61 +193,22 @@ pub struct SearchOptions {
     #[arg(long, default_value = "threadbare-out", value_name = "DIR")]
     pub out: PathBuf,
 
-    /// Print one JSON object a line instead of text
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
 }
 
-/// How long to hunt: until any of these limits is reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
-    pub runs: Option<u64>,
-    pub time: Option<Duration>,
-}
-
-impl Budget {
-    pub const fn runs(runs: u64) -> Budget {
-        Budget { runs: Some(runs), time: None }
-    }
-}
-
-impl FromStr for Budget {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Budget, String> {
-        let mut budget = Budget { runs: None, time: None };
-        for part in text.split(',') {
-            budget.limit(part).ok_or_else(|| wrong_budget(text))?;
+impl SearchOptions {
+    /// A session as the user wants it, with `budget` if there is none.
+    pub fn configure(&self, config: HuntConfig, budget: Budget) -> HuntConfig {
+        HuntConfig {
+            budget: self.budget.unwrap_or(budget),
+            stop_at_first: self.first,
+            races: self.races,
+            jobs: self.jobs.unwrap_or(config.jobs),
+            out: self.out.clone(),
+            ..config
         }
-        Ok(budget)
     }
-}
-
-impl Budget {
-    /// Takes over a limit; `None` if it is none, or one of its kind is there already.
-    fn limit(&mut self, text: &str) -> Option<()> {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (number, unit) = text.split_at(digits);
-        let number: u64 = number.parse().ok().filter(|&number| number > 0)?;
-        let unit = match unit {
-            "runs" | "run" => return self.runs.replace(number).is_none().then_some(()),
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            _ => return None,
-        };
-        /// More would be beyond what clocks can say.
-        const LONGEST: u64 = 365 * 24 * 3600;
-        let seconds = number.checked_mul(unit).filter(|&seconds| seconds <= LONGEST)?;
-        self.time.replace(Duration::from_secs(seconds)).is_none().then_some(())
-    }
-}
-
-fn wrong_budget(text: &str) -> String {
-    format!(
-        "`{text}` is neither a time such as 30s, 5m or 1h (up to a year) nor a number of runs such as 1000runs, \
-         nor both with a comma"
-    )
 }
 
 #[derive(Args)]
@@ -241,6 +233,14 @@ pub struct PredictOptions {
     #[arg(long, default_value_t = 10, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub runs: u64,
 
+    /// When to stop, as for `hunt` [default: when every prediction has its verdict]
+    #[arg(long, value_name = "BUDGET")]
+    pub budget: Option<Budget>,
+
+    /// Runs at the same time [default: one for each processor]
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub jobs: Option<u32>,
+
     /// A file with further patterns to look for; may be repeated
     #[arg(long, value_name = "FILE")]
     pub patterns: Vec<PathBuf>,
@@ -249,9 +249,8 @@ pub struct PredictOptions {
     #[arg(long, default_value = "threadbare-out", value_name = "DIR")]
     pub out: PathBuf,
 
-    /// Print one JSON object a line instead of text
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
 }
 
 #[derive(Args)]
@@ -307,9 +306,8 @@ pub struct ReplayOptions {
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: u64,
 
-    /// Print one JSON object a line instead of text
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub output: OutputOptions,
 }
 
 #[derive(Args)]
@@ -365,32 +363,5 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn budgets_are_times_or_runs() {
-        let time = |seconds| Budget { runs: None, time: Some(Duration::from_secs(seconds)) };
-        assert_eq!("30s".parse(), Ok(time(30)));
-        assert_eq!("2m".parse(), Ok(time(120)));
-        assert_eq!("1000runs".parse(), Ok(Budget::runs(1000)));
-        assert_eq!("1000runs,30s".parse(), Ok(Budget { runs: Some(1000), ..time(30) }));
-        assert_eq!("30s,1000runs".parse(), "1000runs,30s".parse::<Budget>());
-        for text in [
-            "",
-            "30",
-            "0runs",
-            "0s",
-            "9000h",
-            "s",
-            "-1s",
-            "10 runs",
-            "99999999999999999999s",
-            "18446744073709551615h",
-            "30s,",
-            "30s,1m",
-            "1runs,2runs",
-        ] {
-            assert!(text.parse::<Budget>().is_err(), "{text:?} was accepted");
-        }
     }
 }

@@ -8,7 +8,6 @@ use threadbare_executor::Input;
 use threadbare_formats::clip::ClipInput;
 use threadbare_trace::hash::fingerprint;
 
-use crate::file;
 use crate::problem::Problem;
 
 /// What `--stdin` names, read whole.
@@ -55,7 +54,7 @@ impl Given {
             .map_err(|error| Problem::new(format!("cannot keep standard input in memory: {error}")))
     }
 
-    /// As a clip names it. What has no file yet will have one in `directory`, if it is [saved](Given::save).
+    /// As a clip names it. What has no file yet will have one in `directory`, as soon as a clip needs it.
     pub fn named(&self, program: &str, directory: &Path) -> ClipInput {
         let fingerprint = fingerprint(&self.bytes);
         let path = match &self.path {
@@ -65,11 +64,8 @@ impl Given {
         ClipInput { path: path.to_string_lossy().into_owned(), fingerprint }
     }
 
-    /// Makes sure that there is a file as `named` says.
-    pub fn save(&self, named: &ClipInput) -> io::Result<()> {
-        match self.path {
-            Some(_) => Ok(()),
-            None => file::write_into(Path::new(&named.path), |out| out.write_all(&self.bytes)),
-        }
+    /// The bytes, where they stand in no file.
+    pub fn unsaved(self) -> Option<Vec<u8>> {
+        self.path.is_none().then_some(self.bytes)
     }
 }

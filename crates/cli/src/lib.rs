@@ -1,26 +1,22 @@
 //! The commands `threadbare` and `cargo threadbare`.
 //!
-//! Each subcommand is a module; what is printed for a person is made in `view`, problems become
-//! `Problem`s with advice on what to do next, and exit codes are constants of `exit`.
+//! This crate turns what the user says into what a session is to do. What a session says is written by a reporter of
+//! `threadbare_report`. Problems become `Problem`s with advice on what to do next, and exit codes are constants of
+//! `exit`.
 
 mod arguments;
 mod cargo;
 mod cc;
 mod exit;
-mod file;
-mod finding;
-mod hunt;
 mod input;
 mod output;
 mod predict;
 mod problem;
-mod rank;
 mod record;
 mod replay;
-mod screen;
+mod session;
 mod target;
 mod trace;
-mod view;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,9 +37,9 @@ pub fn threadbare() -> ExitCode {
     finish(|| {
         let cancelled = if watches { watch_for_interrupts()? } else { Arc::default() };
         match arguments.command {
-            Command::Hunt(options) => hunt::run(&options, &cancelled),
+            Command::Hunt(options) => session::hunt(&options, &cancelled),
             Command::Predict(options) => predict::run(&options, &cancelled),
-            Command::Rank(options) => rank::run(&options, &cancelled),
+            Command::Rank(options) => session::rank(&options, &cancelled),
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),
             Command::Trace(options) => trace::run(&options),

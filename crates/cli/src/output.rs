@@ -3,11 +3,9 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use serde::Serialize;
-
 use crate::problem::Problem;
 
-/// Prints a line; the only way anything gets to standard output.
+/// Prints a line.
 macro_rules! say {
     ($($argument:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($argument)*))) };
 }
@@ -24,13 +22,5 @@ pub fn problem(error: io::Error) -> Problem {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Problem::silent(),
         _ => Problem::new(format!("cannot write to standard output: {error}")),
-    }
-}
-
-/// Prints a value as one line of JSON.
-pub fn print_json(line: &impl Serialize) -> Result<(), Problem> {
-    match serde_json::to_string(line) {
-        Ok(text) => say!("{text}"),
-        Err(error) => Err(Problem::new(format!("cannot write JSON: {error}"))),
     }
 }

@@ -1,7 +1,6 @@
 //! What went wrong, and what to do next.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::path::Path;
 
 use threadbare_executor::{RunError, StartError};
@@ -34,13 +33,7 @@ impl Problem {
         if self.message.is_empty() {
             return;
         }
-        let bold = console::Style::new().for_stderr().bold();
-        let mut text = format!("{} {}\n", bold.clone().red().apply_to("error:"), self.message);
-        for line in self.help.iter().flat_map(|help| help.lines()) {
-            text += &format!("{} {line}\n", bold.clone().cyan().apply_to(" help:"));
-        }
-        // Where standard error cannot be written to, there is nobody left to tell.
-        let _ = io::stderr().write_all(text.as_bytes());
+        threadbare_report::print_error(&self.message, self.help.as_deref());
     }
 
     /// A file could not be read or written.

@@ -4,18 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use threadbare_executor::{RunError, Worker};
+use threadbare_executor::{Worker, learn};
 use threadbare_formats::trace_file;
+use threadbare_hunt::ending::{ending, stopped_at};
+use threadbare_hunt::whole_file;
 use threadbare_trace::{Plan, Policy, Trace};
 
 use crate::arguments::{RecordOptions, Schedule};
 use crate::exit;
 use crate::output::{self, say};
 use crate::problem::Problem;
-use crate::{file, screen, target};
-
-/// Runs that find out what is shared, before the one that is kept.
-pub const LEARNING_RUNS: u64 = 4;
+use crate::target;
 
 pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let ready = target::prepare(&options.program.target, &options.program.launch, Path::new(""))?;
@@ -39,9 +38,9 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         options.out.display(),
         trace.events.len(),
         trace.threads.len(),
-        screen::ending(&trace)
+        ending(&trace)
     )?;
-    if let Some(place) = screen::stopped_at(&ended, worker.program()) {
+    if let Some(place) = stopped_at(&ended, worker.program()) {
         say!("it was {place}")?;
     }
     let failed = matches!(trace.end, threadbare_trace::End::Failed { .. });
@@ -57,23 +56,8 @@ pub fn policy(schedule: Schedule, seed: u64) -> Policy {
     }
 }
 
-/// Finds out what memory is shared, from a few runs.
-pub fn learn(worker: &mut Worker, plan: &mut Plan) -> Result<(), RunError> {
-    for number in 0..LEARNING_RUNS {
-        let policy = if number == 0 {
-            Policy::RunToBlock
-        } else {
-            Policy::Random { seed: plan.seed.wrapping_add(number) }
-        };
-        let learning = Plan { policy, learn: true, ..plan.clone() };
-        let learnt = worker.run(&learning)?.learnt();
-        plan.tracked.extend(learnt);
-    }
-    Ok(())
-}
-
 /// Writes a trace file.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), Problem> {
-    let written = file::write(path, |mut out| trace_file::write(trace, &mut out));
+    let written = whole_file::write(path, |mut out| trace_file::write(trace, &mut out));
     written.map_err(|error| Problem::file("write", path, error))
 }

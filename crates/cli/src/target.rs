@@ -1,54 +1,39 @@
 //! From what the user names to what is run.
 
 use std::ffi::OsString;
-use std::io;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use threadbare_executor::{Input, Limits, Origin, Target};
+use threadbare_executor::{Input, Limits, Target};
+use threadbare_hunt::Subject;
+use threadbare_hunt::clip::Origin;
 
 use crate::arguments::{LaunchOptions, LimitOptions};
 use crate::cc::{self, Language};
 use crate::input::{self, Given};
 use crate::problem::Problem;
 
-/// A target that is ready to run. What was compiled for it is deleted with it.
-pub struct Ready {
-    pub target: Target,
-    /// How it was named, for clips.
-    pub origin: Origin,
-    /// What there is on standard input.
-    given: Option<Given>,
+/// A program that is ready to run. What was compiled for it is deleted with it.
+pub struct Prepared {
+    subject: Subject,
     /// Holds the compiled program.
     _directory: Option<TempDir>,
 }
 
-impl Ready {
-    /// What somebody else has built, and keeps.
-    pub fn built(target: Target, origin: Origin) -> Ready {
-        Ready { target, origin, given: None, _directory: None }
-    }
+impl Deref for Prepared {
+    type Target = Subject;
 
-    /// The program's name without directories and endings.
-    pub fn name(&self) -> String {
-        let path = Path::new(&self.origin.target);
-        path.file_stem().map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
-    }
-
-    /// Makes sure that what clips name as standard input is there.
-    pub fn save_input(&self) -> io::Result<()> {
-        match (&self.given, &self.origin.input) {
-            (Some(given), Some(named)) => given.save(named),
-            _ => Ok(()),
-        }
+    fn deref(&self) -> &Subject {
+        &self.subject
     }
 }
 
 /// Prepares what the user names. Clips, and what they need, are going to be in `directory`.
-pub fn prepare(target: &Path, options: &LaunchOptions, directory: &Path) -> Result<Ready, Problem> {
+pub fn prepare(target: &Path, options: &LaunchOptions, directory: &Path) -> Result<Prepared, Problem> {
     let origin = Origin {
         target: target.to_string_lossy().into_owned(),
         compiler_arguments: options.compiler_arguments.clone(),
@@ -56,13 +41,13 @@ pub fn prepare(target: &Path, options: &LaunchOptions, directory: &Path) -> Resu
         input: None,
     };
     let given = options.stdin.as_deref().map(input::read).transpose()?;
-    let mut ready = prepare_origin(origin, given)?;
-    ready.origin.input = ready.given.as_ref().map(|given| given.named(&ready.name(), directory));
-    Ok(ready)
+    let name = name(&origin.target);
+    let input = given.as_ref().map(|given| given.named(&name, directory));
+    prepare_origin(Origin { input, ..origin }, given)
 }
 
 /// Compiles the target if it is a source file.
-pub fn prepare_origin(origin: Origin, given: Option<Given>) -> Result<Ready, Problem> {
+pub fn prepare_origin(origin: Origin, given: Option<Given>) -> Result<Prepared, Problem> {
     let path = PathBuf::from(&origin.target);
     if path.is_dir() {
         return Err(Problem::new(format!("{} is a directory", path.display()))
@@ -78,7 +63,14 @@ pub fn prepare_origin(origin: Origin, given: Option<Given>) -> Result<Ready, Pro
     let arguments = origin.arguments.iter().map(OsString::from).collect();
     let input = given.as_ref().map_or_else(|| Ok(Input::default()), Given::input)?;
     let target = Target { program, arguments, input, ..Target::default() };
-    Ok(Ready { target, origin, given, _directory: directory })
+    let (name, unsaved_input) = (name(&origin.target), given.and_then(Given::unsaved));
+    Ok(Prepared { subject: Subject { target, origin, name, unsaved_input }, _directory: directory })
+}
+
+/// The program's name without directories and endings.
+fn name(target: &str) -> String {
+    let stem = Path::new(target).file_stem();
+    stem.map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Compiles one file as it is written: without optimisation, every access in the source is one in the program.

@@ -4,12 +4,14 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use threadbare_formats::{export, trace_file};
+use threadbare_hunt::whole_file;
+use threadbare_report::{ReportConfig, plain_view};
 use threadbare_trace::Trace;
 
 use crate::arguments::{ExportFormat, TraceCommand, TraceOptions};
 use crate::exit;
+use crate::output;
 use crate::problem::Problem;
-use crate::{file, output, screen};
 
 pub fn run(options: &TraceOptions) -> Result<u8, Problem> {
     match &options.command {
@@ -30,7 +32,7 @@ fn show(path: &Path, events: bool) -> Result<(), Problem> {
     if events {
         return list(&trace, &mut BufWriter::new(io::stdout().lock())).map_err(output::problem);
     }
-    output::print(format_args!("{}", screen::view(&trace)))
+    output::print(format_args!("{}", plain_view(&trace, &ReportConfig::for_stdout("threadbare replay"))))
 }
 
 fn list(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
@@ -57,7 +59,7 @@ fn export_to(trace: &Trace, format: ExportFormat, path: Option<&Path>) -> Result
         ExportFormat::Json => export::json(trace, &mut out),
     };
     match path {
-        Some(path) => file::write(path, export).map_err(|error| Problem::file("write", path, error)),
+        Some(path) => whole_file::write(path, export).map_err(|error| Problem::file("write", path, error)),
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
             export(&mut out).and_then(|()| out.flush()).map_err(output::problem)

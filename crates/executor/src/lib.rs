@@ -11,26 +11,20 @@
 //!
 //! What to run next is not decided here.
 
-mod clip;
 mod ending;
-mod exhaust;
 mod input;
 mod learn;
 mod library;
 mod memory;
 mod run;
-mod shrink;
 mod snapshots;
 mod symbolise;
 mod worker;
 
-pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, is_as_promised, resolve};
 pub use ending::Ended;
-pub use exhaust::{Exhausted, exhaust};
 pub use input::Input;
 pub use learn::{LEARNING_RUNS, learn, learning_plan};
 pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
-pub use shrink::shrink;
 pub use snapshots::Keep;
 pub use worker::{Limits, RunError, StartError, Target, Worker};

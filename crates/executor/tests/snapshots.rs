@@ -2,8 +2,9 @@
 
 mod support;
 
+use support::exhaust::exhaust;
 use support::{Built, Subject, outcome};
-use threadbare_executor::{Keep, exhaust};
+use threadbare_executor::Keep;
 use threadbare_trace::{Plan, Policy, Turns};
 
 /// Everything that one run of an exhaustive search shows: its end, its output and its whole log.

@@ -4,8 +4,8 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use support::exhaust::exhaust;
 use support::{Built, outcome};
-use threadbare_executor::exhaust;
 
 /// The last states of all schedules of a scenario, each with what the program printed; and how many schedules.
 fn last_states(source: &str, scenario: &str) -> (BTreeSet<(String, u64)>, u64) {

@@ -20,7 +20,7 @@ pub struct Origin {
 }
 
 /// A clip lists at most this many events; what comes after is not compared.
-const MOST_EVENTS: usize = 20_000;
+const MAX_EVENTS: usize = 20_000;
 /// Global memory is looked up in pieces of this size, which no variable straddles.
 const PIECE: u64 = 8;
 
@@ -149,7 +149,7 @@ fn events(trace: &Trace, sites: &mut Sites<'_>) -> Vec<ClipEvent> {
         site: sites.of(event.kind, trace.locations[event.location as usize].address),
         object: trace.objects[event.object as usize].display.clone(),
     };
-    trace.schedule_points().take(MOST_EVENTS).map(event).collect()
+    trace.schedule_points().take(MAX_EVENTS).map(event).collect()
 }
 
 /// A place that a clip's steps need does not exist in this build.
@@ -158,7 +158,7 @@ fn events(trace: &Trace, sites: &mut Sites<'_>) -> Vec<ClipEvent> {
 pub struct Unresolved {
     /// Which of the clip's steps, from 0.
     pub step: usize,
-    pub place: Place,
+    pub place: SiteText,
 }
 
 /// The plan of a clip, for this build of the program.
@@ -172,7 +172,7 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
                     None => 0,
                     Some(site) => addresses[site as usize].ok_or_else(|| Unresolved {
                         step: number,
-                        place: Place::of(&clip.sites[site as usize]),
+                        place: SiteText::of(&clip.sites[site as usize]),
                     })?,
                 };
                 Until::Before { kind, address, occurrence }
@@ -227,21 +227,21 @@ fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> 
     })
 }
 
-/// A place in the source, for a person.
+/// A site of a clip, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(String);
+pub struct SiteText(String);
 
-impl Place {
-    fn of(site: &Site) -> Place {
+impl SiteText {
+    fn of(site: &Site) -> SiteText {
         match (site.line, site.text.as_str()) {
-            (0, _) => Place(site.function.clone()),
-            (line, "") => Place(format!("{}:{line} in {}", site.file, site.function)),
-            (line, text) => Place(format!("`{text}` ({}:{line} in {})", site.file, site.function)),
+            (0, _) => SiteText(site.function.clone()),
+            (line, "") => SiteText(format!("{}:{line} in {}", site.file, site.function)),
+            (line, text) => SiteText(format!("`{text}` ({}:{line} in {})", site.file, site.function)),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SiteText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -253,7 +253,7 @@ pub struct Seen {
     pub thread: ThreadId,
     pub kind: EventKind,
     pub object: String,
-    pub place: Option<Place>,
+    pub place: Option<SiteText>,
 }
 
 impl fmt::Display for Seen {
@@ -288,7 +288,7 @@ pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergen
         thread: event.thread.clone(),
         kind: event.kind,
         object: event.object.clone(),
-        place: event.site.map(|site| Place::of(&sites[site as usize])),
+        place: event.site.map(|site| SiteText::of(&sites[site as usize])),
     };
     let same = |expected: &ClipEvent, actual: &ClipEvent| {
         let site = |event: &ClipEvent, sites: &[Site]| event.site.map(|site| identity(&sites[site as usize]));

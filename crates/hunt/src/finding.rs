@@ -3,55 +3,58 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
 use threadbare_formats::Clip;
-use threadbare_rank::{Tuple, Variables};
+use threadbare_search::{Anomaly, Harm, Tuple};
+use threadbare_trace::hash::fingerprint;
 use threadbare_trace::{End, Frame, ObjectName, Trace};
 
-use crate::target::Ready;
-use crate::{file, screen};
+use crate::ending::ending;
+use crate::source::Source;
+use crate::user_code::UserCode;
+use crate::whole_file;
 
-/// A failure with everything that is said about it. Serialises to the `finding` line of `--json`.
-#[derive(Serialize)]
+/// A failure, or an anomaly, with everything that is said about it.
+#[derive(Clone, Debug)]
 pub struct Finding {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
-    /// `assertion`, `deadlock`, …
-    pub kind: String,
-    /// It was run again and happened again; always so, since what did not is no finding.
-    confirmed: bool,
-    /// The failure's own words.
+    /// `assertion`, `deadlock`, `data-race`, …
+    pub kind: &'static str,
+    /// How the run failed, in words; empty if it did not.
     pub failure: String,
-    pub locations: Vec<Place>,
+    /// Where it failed; for an anomaly, where its events are.
+    pub locations: Vec<SourceLine>,
     pub variables: Vec<String>,
     pub threads: Vec<String>,
     pub clip: Option<PathBuf>,
-    /// Executions of the target up to and with the one that showed it.
+    /// Executions of the target up to and with the one that showed it; 0 without a program.
     pub run: u64,
+    /// The strategy that its schedule came from.
     pub method: &'static str,
     /// Where its schedule stood in the ranking.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "tuple")]
     pub tuple: Option<Tuple>,
-    /// The test of a cargo project that it was found in.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The test of a suite that it was found in.
     pub test: Option<String>,
-    #[serde(skip)]
-    pub trace: Trace,
+    /// What was predicted, if it was.
+    pub anomaly: Option<Anomaly>,
+    /// What the anomaly did to the run that showed it.
+    pub harm: Option<Harm>,
+    /// The run that showed it; `None` for an anomaly that no run has shown.
+    pub trace: Option<Arc<Trace>>,
 }
 
-/// A source position in `--json` output.
-#[derive(Serialize, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+/// A position in the source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceLine {
     pub file: String,
     pub line: u32,
     pub column: u32,
     pub function: String,
 }
 
-impl Place {
-    pub fn of(frame: &Frame) -> Place {
-        Place {
+impl SourceLine {
+    pub fn of(frame: &Frame) -> SourceLine {
+        SourceLine {
             file: frame.file.clone(),
             line: frame.line,
             column: frame.column,
@@ -61,17 +64,16 @@ impl Place {
 }
 
 impl Finding {
-    pub fn new(trace: Trace, run: u64, method: &'static str) -> Finding {
+    /// The failure that `trace` ends in.
+    pub(crate) fn failure(trace: Arc<Trace>, run: u64, method: &'static str) -> Finding {
         let kind = match &trace.end {
             End::Failed { kind, .. } => kind.finding(),
             _ => "unknown",
         };
         Finding {
-            kind_of_line: "finding",
-            kind: kind.to_owned(),
-            confirmed: true,
-            failure: screen::ending(&trace),
-            locations: locations(&trace),
+            kind,
+            failure: ending(&trace),
+            locations: failure_lines(&trace),
             variables: contended(&trace),
             threads: participants(&trace),
             clip: None,
@@ -79,72 +81,98 @@ impl Finding {
             method,
             tuple: None,
             test: None,
-            trace,
+            anomaly: None,
+            harm: None,
+            trace: Some(trace),
         }
     }
 
+    /// An anomaly that no run has shown yet.
+    pub(crate) fn anomaly(anomaly: Anomaly, method: &'static str) -> Finding {
+        let (mut variables, mut threads) = (Vec::new(), Vec::new());
+        for participant in &anomaly.participants {
+            push_new(&mut variables, participant.variable.clone());
+            push_new(&mut threads, participant.thread.to_string());
+        }
+        let frames = anomaly.participants.iter().filter_map(|event| event.location.frames.first());
+        Finding {
+            kind: anomaly.kind,
+            failure: String::new(),
+            locations: frames.map(SourceLine::of).collect(),
+            variables,
+            threads,
+            clip: None,
+            run: 0,
+            method,
+            tuple: None,
+            test: None,
+            anomaly: Some(anomaly),
+            harm: None,
+            trace: None,
+        }
+    }
+
+    /// The anomaly was seen in the run that left `trace`.
+    pub(crate) fn confirmed(self, trace: Arc<Trace>, harm: Harm, run: u64) -> Finding {
+        let failed = matches!(trace.end, End::Failed { .. });
+        let failure = if failed { ending(&trace) } else { String::new() };
+        Finding { failure, run, harm: Some(harm), trace: Some(trace), ..self }
+    }
+
+    /// A run has shown it.
+    pub fn is_confirmed(&self) -> bool {
+        self.trace.is_some()
+    }
+
     /// Writes the clip into `directory`, under a name that the same finding gets again.
-    pub fn save(&mut self, clip: &Clip, ready: &Ready, program: &str, directory: &Path) -> io::Result<()> {
-        ready.save_input()?;
-        let place = |place: &Place| format!("{}:{}:{}", place.function, place.line, place.column);
-        let places: Vec<String> = self.locations.iter().map(place).collect();
-        let fingerprint = fingerprint(&[&places.join(","), &clip.message]);
+    pub(crate) fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
         let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
         let program = program.replace(|letter| !is_plain(letter), "-");
+        let fingerprint = fingerprint(self.identity(clip).as_bytes()) as u32;
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
-        write_clip(clip, &path)?;
+        whole_file::write_into(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())
     }
-}
 
-/// Writes a clip.
-pub fn write_clip(clip: &Clip, path: &Path) -> io::Result<()> {
-    file::write_into(path, |out| write!(out, "{clip}"))
-}
-
-/// As an array, with a word where all variables are meant.
-fn tuple<S: Serializer>(tuple: &Option<Tuple>, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    #[serde(untagged)]
-    enum Part {
-        Number(u32),
-        Word(&'static str),
+    /// The same for the same finding of another hunt.
+    fn identity(&self, clip: &Clip) -> String {
+        if let Some(anomaly) = &self.anomaly {
+            return anomaly.identity.clone();
+        }
+        let text = |line: &SourceLine| format!("{}:{}:{}", line.function, line.line, line.column);
+        let lines: Vec<String> = self.locations.iter().map(text).collect();
+        format!("{}\0{}", lines.join(","), clip.message)
     }
-    let parts = tuple.map(|Tuple { c, v, t, l }| {
-        let v = match v {
-            Variables::Some(v) => Part::Number(v),
-            Variables::All => Part::Word("all"),
-        };
-        [Part::Number(c), v, Part::Number(t), Part::Number(l)]
-    });
-    parts.serialize(serializer)
 }
 
-/// A short name for what `parts` say.
-pub fn fingerprint(parts: &[&str]) -> u32 {
-    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
-    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+/// The user's lines where it failed, each once.
+fn failure_lines(trace: &Trace) -> Vec<SourceLine> {
+    let source = Source::default();
+    let text = |file: &str, line: u32| source.line(file, line);
+    let lines: BTreeSet<SourceLine> =
+        UserCode::new(trace, &text).failure_lines().into_iter().map(SourceLine::of).collect();
+    lines.into_iter().collect()
 }
 
-/// Where it failed, each place once.
-fn locations(trace: &Trace) -> Vec<Place> {
-    let places: BTreeSet<Place> = screen::scenes(trace).iter().map(Place::of).collect();
-    places.into_iter().collect()
+fn push_new(list: &mut Vec<String>, item: String) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
 }
 
 /// Memory that more than one thread accessed, at least one of them writing.
 fn contended(trace: &Trace) -> Vec<String> {
     let mut accesses: BTreeMap<u32, (BTreeSet<u32>, bool)> = BTreeMap::new();
     for event in trace.events.iter().filter(|event| event.kind.is_access()) {
-        let (threads, written) = accesses.entry(event.object).or_default();
+        let (threads, is_written) = accesses.entry(event.object).or_default();
         threads.insert(event.thread);
-        *written |= event.kind.is_write();
+        *is_written |= event.kind.is_write();
     }
-    let named = |object: &u32| trace.objects[*object as usize].name != ObjectName::None;
+    let is_named = |object: &u32| trace.objects[*object as usize].name != ObjectName::None;
     accesses
         .iter()
-        .filter(|(object, (threads, written))| threads.len() > 1 && *written && named(object))
+        .filter(|(object, (threads, is_written))| threads.len() > 1 && *is_written && is_named(object))
         .map(|(object, _)| trace.objects[*object as usize].display.clone())
         .collect()
 }

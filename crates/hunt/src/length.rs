@@ -1,24 +1,24 @@
-//! How long runs are.
+//! How long a run may be.
 
 use threadbare_trace::{Plan, Policy, Turns};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// As long as the user, and the strategy, allow.
+    /// As many events as the user and the strategy allow.
     Whole,
-    /// So long that threads meet.
+    /// Only so many events that threads meet.
     Beginning,
 }
 
-/// Events that are enough for threads to meet.
+/// How many events are enough for threads to meet.
 pub const BEGINNING: u64 = 10_000;
 
-/// What a run may have by what its plan forces.
+/// How many events a run may have for each turn that its plan forces.
 const ROOM: u64 = 3;
 
 impl Length {
-    /// A plan that forces no more turns leaves it at this length.
-    pub fn most_turns(self) -> u64 {
+    /// A plan that forces at most so many turns fits into this length.
+    pub fn max_turns(self) -> u64 {
         match self {
             Length::Whole => u64::MAX,
             Length::Beginning => BEGINNING / ROOM,
@@ -30,13 +30,13 @@ impl Length {
     /// Scheduling is fair in the second half of what is allowed. So what the plan forces must come to its end in the
     /// first, with room for what it is to lead to, and changes of priority must be there too.
     pub fn limit(self, plan: &mut Plan) {
-        let most = BEGINNING.max(Turns::total(&plan.turns).saturating_mul(ROOM));
-        if self == Length::Whole || most >= plan.max_events {
+        let max_events = BEGINNING.max(Turns::total(&plan.turns).saturating_mul(ROOM));
+        if self == Length::Whole || max_events >= plan.max_events {
             return;
         }
-        plan.max_events = most;
+        plan.max_events = max_events;
         if let Policy::Priorities { changes, .. } = &mut plan.policy {
-            changes.iter_mut().for_each(|at| *at %= most / 2);
+            changes.iter_mut().for_each(|at| *at %= max_events / 2);
             changes.sort_unstable();
         }
     }
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(limited(Length::Beginning, 8_000, 1_000_000), 24_000);
         assert_eq!(limited(Length::Beginning, 500_000, 1_000_000), 1_000_000);
         assert_eq!(limited(Length::Beginning, 0, 4_000), 4_000);
-        let most = Length::Beginning.most_turns() as u32;
+        let most = Length::Beginning.max_turns() as u32;
         assert_eq!(limited(Length::Beginning, most, 1_000_000), 10_000);
     }
 

@@ -1,25 +1,59 @@
-//! Everything that finds bugs, as one search.
+//! Hunts: whole searches, from the first run to the last finding.
 //!
-//! A [`Pipeline`] is a [`Strategy`] made of others, that have a share of the runs each.
-//! [`hunt`] is the one that users get who name none: a run is recorded, what its trace predicts is run
-//! ([`Forecast`]), and beside that schedules are ranked and drawn.
+//! A [`Session`] asks a strategy for schedules, has them run by workers side by side, and tells the strategy what came of
+//! them. What fails is minimised, run once more, and written down as a clip: only then is it a [`Finding`]. `hunt`,
+//! `rank` and `predict` are sessions that differ in their [strategy](StrategyChoice). [`suite`] makes a session for each
+//! test of a project.
+//!
+//! Nothing here prints. A session sends [`Event`]s, as they happen, to whoever started it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`config`](HuntConfig), [`budget`](Budget) | what a session is to do, and for how long |
+//! | `session` | the loop: ask, run, tell |
+//! | `pool` | the workers |
+//! | `pace`, `length` | how long runs may be, so that there are enough of them |
+//! | `pipeline`, [`methods`] | the strategies by name, and the one that combines several |
+//! | `confirmation`, `shrink` | from a failing run to the smallest schedule that fails again |
+//! | [`finding`](Finding), [`summary`](Summary), [`event`](Event) | what a session says |
+//! | [`clip`], [`replay`] | findings that outlive a build, and following them |
+//! | [`from_trace`] | predictions from a trace alone |
+//! | [`suite`] | many tests, each a session |
+//! | [`ending`] | how a run ended, in words |
+//! | [`user_code`], [`source`] | which line of the user's own code an event belongs to |
+//! | [`whole_file`] | files that are whole or not there |
 
-mod forecast;
+mod budget;
+pub mod clip;
+mod config;
+mod confirmation;
+pub mod ending;
+mod error;
+mod event;
+mod finding;
+pub mod from_trace;
+mod length;
+pub mod methods;
+mod pace;
 mod pipeline;
+mod pool;
+pub mod replay;
+mod session;
+mod shrink;
+pub mod source;
+pub mod suite;
+mod summary;
+pub mod user_code;
+pub mod whole_file;
 
-use threadbare_rank::{Pct, RandomWalk, Rank, Settings, Strategy};
-
-pub use forecast::Forecast;
+pub use budget::Budget;
+pub use config::{HuntConfig, StrategyChoice, Subject};
+pub use error::HuntError;
+pub use event::{Emit, Event, Progress};
+pub use finding::{Finding, SourceLine};
+pub use length::BEGINNING;
+pub use methods::hunt;
 pub use pipeline::Pipeline;
-
-/// The search of `threadbare hunt`.
-pub fn hunt(settings: &Settings) -> Pipeline {
-    let strategies: Vec<Box<dyn Strategy>> = vec![
-        Box::new(Forecast::new(settings.clone())),
-        Box::new(Rank::new(settings.clone())),
-        Box::new(RandomWalk::new(settings.clone())),
-        Box::new(Pct::new(settings.clone())),
-    ];
-    // A recording shows what memory is shared; then come the simplest schedules, then what a recording predicts.
-    Pipeline::new("hunt", strategies, &[(0, 1), (1, 5), (0, 8)])
-}
+pub use session::{Session, run};
+pub use shrink::shrink;
+pub use summary::{MethodFigures, Obstacle, PredictionFigures, Stopped, Summary};

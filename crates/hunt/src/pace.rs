@@ -1,10 +1,9 @@
-//! How long the next runs may be, so that there are as many as are wanted in the time there is.
+//! Decides how long the next runs may be, so that enough of them fit into the time.
 
 use std::time::{Duration, Instant};
 
-use super::length::{BEGINNING, Length};
-use super::summary::Summary;
-use crate::arguments::Budget;
+use crate::length::{BEGINNING, Length};
+use crate::{Budget, Summary};
 
 /// The time that a hunt has, and what it took so far.
 pub struct Pace {

@@ -1,38 +1,38 @@
-//! Several strategies, that share the runs.
+//! Several strategies that share the runs.
 
 use std::collections::{HashSet, VecDeque};
 
 use threadbare_executor::Ended;
-use threadbare_rank::{Feedback, Next, Strategy};
+use threadbare_search::{Conclusion, Feedback, Next, Outstanding, Schedule, Strategy, Token};
 use threadbare_trace::FailureKind;
 
-/// Strategies that take turns; the one that was the last to find something has more of them.
+/// Strategies that take turns. The last one to find something new has more of them.
 ///
-/// What comes of a run is told to all.
+/// Every member is told what comes of every run.
 pub struct Pipeline {
     name: &'static str,
     members: Vec<Member>,
-    /// Whose the first runs are.
+    /// The members that have the first runs.
     opening: VecDeque<usize>,
-    /// Who asked for each of the runs that are not answered yet.
-    asked: VecDeque<usize>,
-    /// Who was the last to find something.
+    /// For each run that is not answered yet, the member that asked for it, and the member's own token.
+    asked: Outstanding<(usize, Token)>,
+    /// The last member that found something new.
     last_finder: Option<usize>,
-    /// What was found, as far as it tells one failure from another.
+    /// The failures that were found, as far as one is told from another.
     found: HashSet<(FailureKind, String, u64)>,
 }
 
 struct Member {
     strategy: Box<dyn Strategy>,
-    /// Runs that it is due, in parts of a run.
+    /// How far it is behind its share of the runs.
     credit: i64,
 }
 
-/// Turns of the one that found something last, for each of the others'.
+/// Turns of the last finder, for each turn of another member.
 const BONUS: i64 = 3;
 
 impl Pipeline {
-    /// Strategies that take turns after an opening: whose the first runs are, and how many.
+    /// Strategies that take turns after an opening, which lists members and how many runs each of them has.
     pub fn new(
         name: &'static str,
         strategies: Vec<Box<dyn Strategy>>,
@@ -42,7 +42,7 @@ impl Pipeline {
             name,
             members: strategies.into_iter().map(|strategy| Member { strategy, credit: 0 }).collect(),
             opening: opening.iter().flat_map(|&(member, runs)| std::iter::repeat_n(member, runs)).collect(),
-            asked: VecDeque::new(),
+            asked: Outstanding::default(),
             last_finder: None,
             found: HashSet::new(),
         }
@@ -52,22 +52,24 @@ impl Pipeline {
         if self.last_finder == Some(member) { BONUS } else { 1 }
     }
 
-    /// Whose turn it is among these: of those that are due the same, the first's.
+    /// The member whose turn it is among these. On a tie, the first member goes.
     fn whose_turn(&self, able: &[usize]) -> Option<usize> {
         able.iter().copied().max_by_key(|&member| (self.members[member].credit, usize::MAX - member))
     }
 
-    /// Asks a strategy for a run; what it says if it has none.
-    fn ask(&mut self, member: usize) -> Next {
-        let next = self.members[member].strategy.next();
-        if matches!(next, Next::Run(_)) {
-            self.asked.push_back(member);
+    /// Asks a member for a run, and gives the schedule a token of our own.
+    fn ask_member(&mut self, member: usize) -> Next {
+        match self.members[member].strategy.ask() {
+            Next::Run(schedule) => {
+                let token = self.asked.issue((member, schedule.token));
+                Next::Run(Schedule { token, ..schedule })
+            }
+            next => next,
         }
-        next
     }
 
-    /// Everyone who could have run is due a part of the run that `member` is given.
-    fn give(&mut self, member: usize, able: &[usize]) {
+    /// `member` has a run. Each member that could have had it gains its share of that run.
+    fn charge(&mut self, member: usize, able: &[usize]) {
         for &other in able {
             let weight = self.weight(other);
             self.members[other].credit += weight;
@@ -75,7 +77,7 @@ impl Pipeline {
         }
     }
 
-    /// Is this failure one that was not seen before?
+    /// The run failed in a way that was not seen before.
     fn is_new(&mut self, ended: &Ended) -> bool {
         let Ended::Failed { kind, message, pc, .. } = ended else { return false };
         self.found.insert((*kind, message.clone(), *pc))
@@ -87,18 +89,18 @@ impl Strategy for Pipeline {
         self.name
     }
 
-    fn next(&mut self) -> Next {
+    fn ask(&mut self) -> Next {
         while let Some(member) = self.opening.pop_front() {
-            if let Next::Run(schedule) = self.ask(member) {
+            if let Next::Run(schedule) = self.ask_member(member) {
                 return Next::Run(schedule);
             }
         }
         let mut able: Vec<usize> = (0..self.members.len()).collect();
         let mut waits = false;
         while let Some(member) = self.whose_turn(&able) {
-            match self.ask(member) {
+            match self.ask_member(member) {
                 Next::Run(schedule) => {
-                    self.give(member, &able);
+                    self.charge(member, &able);
                     return Next::Run(schedule);
                 }
                 Next::Wait => waits = true,
@@ -109,30 +111,34 @@ impl Strategy for Pipeline {
         if waits { Next::Wait } else { Next::Exhausted }
     }
 
-    fn take(&mut self, feedback: &Feedback) {
-        let Some(asker) = self.asked.pop_front() else { return };
+    fn tell(&mut self, token: Token, feedback: &Feedback) {
+        let Some((asker, token)) = self.asked.answer(token) else { return };
         if self.is_new(&feedback.ended) {
             self.last_finder = Some(asker);
         }
         for (index, member) in self.members.iter_mut().enumerate() {
             if index == asker {
-                member.strategy.take(feedback);
+                member.strategy.tell(token, feedback);
             } else {
-                member.strategy.overhear(feedback);
+                member.strategy.observe(feedback);
             }
         }
     }
 
-    fn overhear(&mut self, feedback: &Feedback) {
-        self.members.iter_mut().for_each(|member| member.strategy.overhear(feedback));
+    fn observe(&mut self, feedback: &Feedback) {
+        self.members.iter_mut().for_each(|member| member.strategy.observe(feedback));
     }
 
-    fn prefer(&mut self, most_turns: u64) {
-        self.members.iter_mut().for_each(|member| member.strategy.prefer(most_turns));
+    fn prefer_short(&mut self, max_turns: u64) {
+        self.members.iter_mut().for_each(|member| member.strategy.prefer_short(max_turns));
     }
 
-    fn draws(&self) -> bool {
-        self.members.iter().any(|member| member.strategy.draws())
+    fn conclusions(&mut self) -> Vec<Conclusion> {
+        self.members.iter_mut().flat_map(|member| member.strategy.conclusions()).collect()
+    }
+
+    fn is_random(&self) -> bool {
+        self.members.iter().any(|member| member.strategy.is_random())
     }
 
     fn dropped(&self) -> u64 {
@@ -142,46 +148,45 @@ impl Strategy for Pipeline {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_rank::Schedule;
     use threadbare_trace::Plan;
 
     use super::*;
 
-    /// Asks for so many runs.
-    struct Some {
+    /// A strategy with so many runs.
+    struct Finite {
         name: &'static str,
         left: u64,
     }
 
-    impl Strategy for Some {
+    impl Strategy for Finite {
         fn name(&self) -> &'static str {
             self.name
         }
 
-        fn next(&mut self) -> Next {
+        fn ask(&mut self) -> Next {
             match self.left.checked_sub(1) {
-                Option::Some(left) => {
+                Some(left) => {
                     self.left = left;
-                    Next::Run(Schedule::new(self.name, Plan::default()))
+                    Next::Run(Schedule::new(Token(left), self.name, Plan::default()))
                 }
                 None => Next::Exhausted,
             }
         }
 
-        fn take(&mut self, _: &Feedback) {}
+        fn tell(&mut self, _: Token, _: &Feedback) {}
 
-        fn overhear(&mut self, _: &Feedback) {}
+        fn observe(&mut self, _: &Feedback) {}
     }
 
     fn pipeline(left: [u64; 3]) -> Pipeline {
         let names = ["a", "b", "c"].into_iter().zip(left);
-        let members = names.map(|(name, left)| Box::new(Some { name, left }) as _).collect();
+        let members = names.map(|(name, left)| Box::new(Finite { name, left }) as _).collect();
         Pipeline::new("all", members, &[(0, 3), (1, 2)])
     }
 
     fn feedback(ended: Ended) -> Feedback {
         let (decisions, threads, learnt) = (Vec::new(), Vec::new(), Vec::new());
-        Feedback { decisions, threads, events: 0, learnt, ended, bound: 0, trace: None }
+        Feedback { decisions, threads, events: 0, learnt, ended, bound: 0, recording: None }
     }
 
     fn failure(message: &str) -> Ended {
@@ -190,10 +195,10 @@ mod tests {
 
     /// The names of those who get the next runs; what they find is `ended`.
     fn names(pipeline: &mut Pipeline, count: usize, ended: &dyn Fn(&str) -> Ended) -> String {
-        let next = || match pipeline.next() {
+        let next = || match pipeline.ask() {
             Next::Run(schedule) => {
-                pipeline.take(&feedback(ended(schedule.method)));
-                Option::Some(schedule.method)
+                pipeline.tell(schedule.token, &feedback(ended(schedule.method)));
+                Some(schedule.method)
             }
             Next::Wait | Next::Exhausted => None,
         };
@@ -210,7 +215,7 @@ mod tests {
         let mut pipeline = pipeline([2, 100, 5]);
         assert_eq!(names(&mut pipeline, 12, &|_| Ended::Finished), "aabbbcbcbcbc");
         assert_eq!(names(&mut pipeline, 1000, &|_| Ended::Finished).len(), 107 - 12);
-        assert_eq!(pipeline.next(), Next::Exhausted);
+        assert_eq!(pipeline.ask(), Next::Exhausted);
     }
 
     #[test]

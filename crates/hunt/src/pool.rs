@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use threadbare_executor::{Ended, FailureKey, Keep, Limits, Run, RunError, StartError, Target, Worker};
-use threadbare_rank::{Feedback, Schedule, Tuple};
+use threadbare_executor::{Ended, FailureKey, Limits, Run, RunError, StartError, Target, Worker};
+use threadbare_search::{Feedback, Schedule, Token, Tuple, run_schedule};
 use threadbare_trace::Plan;
 
 /// A run to make, by its number.
@@ -19,7 +19,8 @@ struct Job {
 /// What came of a run.
 pub struct Outcome {
     pub number: u64,
-    /// The strategy that it comes from, and where it stands in a ranking.
+    /// The schedule's name, the strategy that it comes from, and where it stands in a ranking.
+    pub token: Token,
     pub method: &'static str,
     pub tuple: Option<Tuple>,
     /// What failed, each with a plan that forces the same schedule: the run itself, and data races that it had.
@@ -34,24 +35,24 @@ impl Outcome {
     }
 }
 
-/// Why a worker has nothing to tell of a run.
-pub enum Missed {
+/// Why a run was not made.
+pub enum NotMade {
     Start(StartError),
     Run(RunError),
     /// The time for it was up.
     Late,
 }
 
-/// Threads, each with a worker of its own, that make runs.
+/// Threads that make runs, each with a worker of its own.
 pub struct Pool {
     jobs: Option<Sender<Job>>,
-    outcomes: Receiver<Result<Outcome, Missed>>,
+    outcomes: Receiver<(u64, Result<Outcome, NotMade>)>,
     threads: Vec<JoinHandle<()>>,
 }
 
 /// What all runs are made with.
 #[derive(Clone)]
-pub struct Setting {
+pub struct PoolConfig {
     pub target: Target,
     pub limits: Limits,
     /// When the time for all of them is up.
@@ -59,30 +60,30 @@ pub struct Setting {
 }
 
 impl Pool {
-    pub fn new(count: u32, setting: &Setting) -> Pool {
+    pub fn new(count: u32, config: &PoolConfig) -> Pool {
         let (jobs, queue) = channel::<Job>();
         let (results, outcomes) = channel();
         let queue = Arc::new(Mutex::new(queue));
         let threads = (0..count)
             .map(|_| {
                 let (queue, results) = (Arc::clone(&queue), results.clone());
-                let setting = setting.clone();
-                thread::spawn(move || work(&queue, &results, &setting))
+                let config = config.clone();
+                thread::spawn(move || work(&queue, &results, &config))
             })
             .collect();
         Pool { jobs: Some(jobs), outcomes, threads }
     }
 
     /// Makes the runs of a round, numbered from `first`, and gives what came of them, in their order.
-    pub fn run(&self, first: u64, round: Vec<Schedule>) -> Vec<Result<Outcome, Missed>> {
+    pub fn run(&self, first: u64, round: Vec<Schedule>) -> Vec<Result<Outcome, NotMade>> {
         let jobs = self.jobs.as_ref().expect("the pool is open");
         let count = round.len();
         for (number, schedule) in (first..).zip(round) {
             jobs.send(Job { number, schedule }).expect("workers live as long as the pool");
         }
         let mut outcomes: Vec<_> = self.outcomes.iter().take(count).collect();
-        outcomes.sort_by_key(|outcome| outcome.as_ref().map_or(u64::MAX, |outcome| outcome.number));
-        outcomes
+        outcomes.sort_by_key(|(number, _)| *number);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
 }
 
@@ -97,16 +98,21 @@ impl Drop for Pool {
 }
 
 /// One thread's life: starts its worker with the first job, and makes runs until the pool closes.
-fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Result<Outcome, Missed>>, setting: &Setting) {
+fn work(
+    queue: &Mutex<Receiver<Job>>,
+    results: &Sender<(u64, Result<Outcome, NotMade>)>,
+    config: &PoolConfig,
+) {
     let mut worker = None;
-    // Races that this thread has told of.
-    let mut seen = HashSet::new();
+    // Races that this worker has told of.
+    let mut told = HashSet::new();
     loop {
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        let late = setting.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let outcome = if late { Err(Missed::Late) } else { make(&mut worker, setting, &mut seen, job) };
-        if results.send(outcome).is_err() {
+        let number = job.number;
+        let is_late = config.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let outcome = if is_late { Err(NotMade::Late) } else { make(&mut worker, config, &mut told, job) };
+        if results.send((number, outcome)).is_err() {
             return;
         }
     }
@@ -114,38 +120,38 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Result<Outcome, Missed>>,
 
 fn make(
     worker: &mut Option<Worker>,
-    setting: &Setting,
-    seen: &mut HashSet<FailureKey>,
+    config: &PoolConfig,
+    told: &mut HashSet<FailureKey>,
     job: Job,
-) -> Result<Outcome, Missed> {
+) -> Result<Outcome, NotMade> {
     let worker = match worker {
         Some(worker) => worker,
-        None => worker.insert(Worker::start(&setting.target, &setting.limits).map_err(Missed::Start)?),
+        None => worker.insert(Worker::start(&config.target, &config.limits).map_err(NotMade::Start)?),
     };
     // The last runs of a hunt have no more time than the hunt.
-    let limit = setting.limits.time;
-    let left = setting.deadline.map_or(limit, |deadline| deadline.saturating_duration_since(Instant::now()));
+    let limit = config.limits.time;
+    let left = config.deadline.map_or(limit, |deadline| deadline.saturating_duration_since(Instant::now()));
     worker.set_time_limit(limit.min(left));
-    // Who asks for decisions means to go on from them.
-    worker.keep_snapshots(job.schedule.plan.decisions.then(Keep::default));
-    let run = worker.run(&job.schedule.plan).map_err(Missed::Run)?;
+    let Job { number, schedule } = job;
+    let run = run_schedule(worker, &schedule).map_err(NotMade::Run)?;
     let outcome = Outcome {
-        number: job.number,
-        method: job.schedule.method,
-        tuple: job.schedule.tuple,
-        failures: failures(&run, &job.schedule.plan, seen),
-        feedback: Feedback::of(&run, &job.schedule),
+        number,
+        token: schedule.token,
+        method: schedule.method,
+        tuple: schedule.tuple,
+        failures: failures(&run, &schedule.plan, told),
+        feedback: Feedback::of(&run, &schedule),
     };
     worker.rest();
     Ok(outcome)
 }
 
-/// What failed in the run of `plan`. Races are told of once.
-fn failures(run: &Run<'_>, plan: &Plan, seen: &mut HashSet<FailureKey>) -> Vec<(FailureKey, Plan)> {
-    // Steps say it all, from the beginning.
+/// What failed in the run of `plan`. A race is told of once.
+fn failures(run: &Run<'_>, plan: &Plan, told: &mut HashSet<FailureKey>) -> Vec<(FailureKey, Plan)> {
+    // Steps force the whole schedule, from the beginning.
     let forced = Plan { turns: Vec::new(), decisions: false, ..plan.clone() };
     let mut failures = run.races(&forced);
-    failures.retain(|(key, _)| seen.insert(key.clone()));
+    failures.retain(|(key, _)| told.insert(key.clone()));
     failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..forced })));
     failures
 }

@@ -1,211 +1,45 @@
-//! `threadbare hunt`: many schedules, and what they show.
-
-mod length;
-mod pace;
-mod pool;
-mod summary;
+//! A session: ask, run, tell, until the budget is used up or nothing is left to try.
 
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use threadbare_executor::{Ended, FailureKey, Limits, RunError, Worker, clip, shrink};
-use threadbare_rank::{Next, Schedule, Settings, Strategy, Tuple, by_name};
-use threadbare_trace::{FailureKind, Plan};
+use threadbare_executor::{Ended, FailureKey, RunError, Worker};
+use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
+use threadbare_trace::{FailureKind, Plan, Trace};
 
-use crate::arguments::{Budget, HuntOptions, ProgramOptions, SearchOptions};
-use crate::exit;
-use crate::finding::Finding;
-use crate::output::{self, say};
-use crate::problem::Problem;
-use crate::screen;
-use crate::target::{self, Ready};
-use length::Length;
-use pace::Pace;
-use pool::{Missed, Outcome, Pool, Setting};
-use summary::Obstacle;
-pub use summary::Summary;
+use crate::clip::clip;
+use crate::confirmation::{Confirmed, confirm};
+use crate::ending::stopped_at;
+use crate::length::Length;
+use crate::pace::Pace;
+use crate::pool::{NotMade, Outcome, Pool, PoolConfig};
+use crate::{Emit, Event, Finding, HuntConfig, HuntError, Progress, Subject, Summary};
 
-/// Of one program, unless the user says otherwise.
-pub const BUDGET: Budget = Budget::runs(2000);
-
-pub fn run(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    let ready = target::prepare(&options.program.target, &options.program.launch, &options.search.out)?;
-    let terms = terms(&options.program, &options.search, &ready, cancelled);
-    aloud(&ready, &terms, options.search.json, "threadbare replay")
-}
-
-/// What the user asks for.
-pub fn terms(
-    program: &ProgramOptions,
-    search: &SearchOptions,
-    ready: &Ready,
-    cancelled: &Arc<AtomicBool>,
-) -> Terms {
-    Terms {
-        seed: program.launch.seed,
-        max_events: program.launch.limits.max_events,
-        spurious: program.spurious_wakeups,
-        limits: target::limits(&program.launch.limits, cancelled),
-        name: ready.name(),
-        ..Terms::new(search, BUDGET)
-    }
-}
-
-/// Hunts in one program, and prints what is found as it is found, and the figures at the end.
-pub fn aloud(ready: &Ready, terms: &Terms, json: bool, replay: &str) -> Result<u8, Problem> {
-    check_directory(&terms.out)?;
-    let progress = progress(terms.budget);
-    let report = |finding: Finding| progress.suspend(|| print(&finding, json, replay));
-    let worker = Worker::start(&ready.target, &terms.limits);
-    let result =
-        worker.map_err(Problem::from).and_then(|worker| search(worker, ready, terms, &progress, &report));
-    progress.finish_and_clear();
-    let mut summary = result?;
-    summary.print(json)?;
+/// Starts the program and hunts in it. The last event is the summary.
+pub fn run(subject: &Subject, config: &HuntConfig, emit: &mut Emit<'_>) -> Result<Summary, HuntError> {
+    emit(Event::Started { budget: config.budget }).map_err(HuntError::Report)?;
+    let worker = Worker::start(&subject.target, &config.limits)?;
+    let summary = Session::new(worker, subject, config, emit).run()?;
+    emit(Event::Finished(&summary)).map_err(HuntError::Report)?;
     if summary.is_nothing_known() {
-        return Err(nothing_known(&summary, terms));
+        return Err(summary.nothing_known(config));
     }
-    let cancelled = terms.limits.cancelled.load(Ordering::Relaxed);
-    Ok(match summary.findings {
-        0 if cancelled => exit::INTERRUPTED,
-        0 => exit::NOTHING_FOUND,
-        _ => exit::FOUND,
-    })
+    Ok(summary)
 }
 
-/// Every run was stopped, at the limit that is named.
-pub fn nothing_known(summary: &Summary, terms: &Terms) -> Problem {
-    let (limit, flag) = match summary.obstacle() {
-        Obstacle::Events => (format!("{} events", terms.max_events), "--max-events"),
-        // No run may go on when the time of the whole hunt is over.
-        Obstacle::Time => match terms.budget.time.filter(|&budget| budget < terms.limits.time) {
-            Some(budget) => (format!("{} s", budget.as_secs()), "--budget"),
-            None => (format!("{} s", terms.limits.time.as_secs()), "--time-limit"),
-        },
-        Obstacle::Memory => (format!("{} MiB", terms.limits.memory >> 20), "--memory-limit"),
-    };
-    Problem::new(format!(
-        "no run came to its end within {limit} ({flag}), so nothing is known of the program"
-    ))
-    .help("raise that limit, or give the program less to do")
-}
-
-/// Clips can be written to `out`, as far as can be told beforehand.
-pub fn check_directory(out: &Path) -> Result<(), Problem> {
-    if out.exists() && !out.is_dir() {
-        let what = format!("{} is not a directory: clips cannot be written there", out.display());
-        return Err(Problem::new(what).help("name another with --out"));
-    }
-    Ok(())
-}
-
-/// What a hunt is to do, and with what.
-pub struct Terms {
-    pub budget: Budget,
-    /// Stop at the first finding.
-    pub first: bool,
-    pub races: bool,
-    /// Waits that may end without a notification, in each run.
-    pub spurious: u32,
-    pub jobs: u32,
-    pub seed: u64,
-    pub max_events: u64,
-    pub limits: Limits,
-    /// Where clips go, and how their names begin.
-    pub out: PathBuf,
-    pub name: String,
-    /// A program with no more threads than this has nothing to schedule, and is not run on and on.
-    pub lonely: u32,
-    /// The strategy that schedules come from, if it is not to be all of them.
-    pub strategy: Option<Chosen>,
-}
-
-/// The strategy that the user wants.
-pub struct Chosen {
-    pub name: &'static str,
-    pub bound: u32,
-    pub tuples: Option<Vec<Tuple>>,
-    /// In bytes.
-    pub memory: u64,
-}
-
-impl Terms {
-    /// For a program that has no name yet, under the usual limits.
-    pub fn new(options: &SearchOptions, budget: Budget) -> Terms {
-        let processors = || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
-        Terms {
-            budget: options.budget.unwrap_or(budget),
-            first: options.first,
-            races: options.races,
-            spurious: 0,
-            jobs: options.jobs.unwrap_or_else(processors),
-            seed: 0,
-            max_events: u64::MAX,
-            limits: Limits::default(),
-            out: options.out.clone(),
-            name: String::new(),
-            lonely: 0,
-            strategy: None,
-        }
-    }
-
-    fn strategy(&self) -> Box<dyn Strategy> {
-        let settings = Settings::new(Plan {
-            races: self.races,
-            spurious: self.spurious,
-            max_events: self.max_events,
-            seed: self.seed,
-            ..Plan::default()
-        });
-        let chosen = self.strategy.as_ref().and_then(|chosen| {
-            let (bound, tuples, memory) = (chosen.bound, chosen.tuples.clone(), chosen.memory);
-            by_name(chosen.name, Settings { bound, tuples, memory, ..settings.clone() })
-        });
-        chosen.unwrap_or_else(|| Box::new(threadbare_hunt::hunt(&settings)))
-    }
-}
-
-/// Hunts in one program. Its own worker looks closer at what others find.
-pub fn search(
-    worker: Worker,
-    ready: &Ready,
-    terms: &Terms,
-    progress: &ProgressBar,
-    report: &dyn Fn(Finding) -> Result<(), Problem>,
-) -> Result<Summary, Problem> {
-    let start = Instant::now();
-    let deadline = terms.budget.time.map(|time| start + time);
-    let setting = Setting { target: ready.target.clone(), limits: terms.limits.clone(), deadline };
-    let mut hunt = Hunt {
-        terms,
-        ready,
-        worker,
-        pool: Pool::new(terms.jobs, &setting),
-        progress,
-        report,
-        strategy: terms.strategy(),
-        known: HashSet::new(),
-        unconfirmed: HashMap::new(),
-        pace: Pace::new(terms.budget, start),
-        summary: Summary::new(start),
-    };
-    hunt.rounds()?;
-    Ok(hunt.summary)
-}
-
-struct Hunt<'a> {
-    terms: &'a Terms,
-    ready: &'a Ready,
-    worker: Worker,
-    pool: Pool,
-    progress: &'a ProgressBar,
-    report: &'a dyn Fn(Finding) -> Result<(), Problem>,
+/// One search of one program.
+pub struct Session<'a> {
+    subject: &'a Subject,
+    config: &'a HuntConfig,
+    emit: &'a mut Emit<'a>,
     strategy: Box<dyn Strategy>,
-    /// Failures already reported.
+    pool: Pool,
+    /// Looks closer at what the pool's workers find.
+    worker: Worker,
+    /// Failures that were reported.
     known: HashSet<FailureKey>,
     /// How often each failure was looked at and did not happen again.
     unconfirmed: HashMap<FailureKey, u32>,
@@ -213,73 +47,99 @@ struct Hunt<'a> {
     summary: Summary,
 }
 
-/// A bar for a person; nothing where the output goes elsewhere.
-fn progress(budget: Budget) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(budget.runs, ProgressDrawTarget::stderr());
-    let time = budget.time.map_or_else(String::new, |time| format!("{{elapsed}} of {}s  ", time.as_secs()));
-    let template = match budget.runs {
-        Some(_) => format!("{time}{{bar:30}} {{pos}}/{{len}} runs  {{per_sec}}  {{eta}} left  {{msg}}"),
-        None => format!("{time}{{pos}} runs  {{per_sec}}  {{msg}}"),
-    };
-    // The template is ours; a mistake in it only costs the style.
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style);
-    }
-    bar.enable_steady_tick(Duration::from_millis(200));
-    bar
-}
+/// While little is known, the strategy is told of each run before it is asked for the next.
+const ONE_AT_A_TIME: u64 = 16;
+/// After that, so many runs are made before the strategy is told.
+const ROUND: u64 = 16;
+/// A program is known to have no threads of its own after so many runs: one may have gone another way than most.
+const ENOUGH_WITHOUT_THREADS: u64 = 3;
+/// How often a failure is looked at that does not happen again.
+const MAX_LOOKS: u32 = 5;
 
-impl Hunt<'_> {
-    fn rounds(&mut self) -> Result<(), Problem> {
+impl<'a> Session<'a> {
+    pub fn new(
+        worker: Worker,
+        subject: &'a Subject,
+        config: &'a HuntConfig,
+        emit: &'a mut Emit<'_>,
+    ) -> Session<'a> {
+        let start = Instant::now();
+        let deadline = config.budget.time.map(|time| start + time);
+        let pool = PoolConfig { target: subject.target.clone(), limits: config.limits.clone(), deadline };
+        Session {
+            subject,
+            config,
+            emit,
+            strategy: config.make_strategy(),
+            pool: Pool::new(config.jobs, &pool),
+            worker,
+            known: HashSet::new(),
+            unconfirmed: HashMap::new(),
+            pace: Pace::new(config.budget, start),
+            summary: Summary::new(start),
+        }
+    }
+
+    /// Goes on to the end, and gives the figures.
+    pub fn run(mut self) -> Result<Summary, HuntError> {
         while let Some((count, length)) = self.next_round() {
             let (first, begun) = (self.summary.runs, Instant::now());
-            let round = self.schedules(count, length);
+            let round = self.ask(count, length);
             if round.is_empty() {
-                self.summary.exhausted = self.strategy.dropped() == 0 && self.summary.beginnings == 0;
+                let is_whole = self.strategy.dropped() == 0 && self.summary.beginnings == 0;
+                self.summary.exhausted = is_whole && self.config.reports_failures();
                 break;
             }
             for outcome in self.pool.run(first, round) {
                 match outcome {
                     Ok(outcome) => self.take(outcome, length)?,
-                    Err(Missed::Late | Missed::Run(RunError::Cancelled)) => {}
-                    Err(Missed::Run(error)) => return Err(error.into()),
-                    Err(Missed::Start(error)) => return Err(error.into()),
+                    Err(NotMade::Late | NotMade::Run(RunError::Cancelled)) => {}
+                    Err(NotMade::Run(error)) => return Err(error.into()),
+                    Err(NotMade::Start(error)) => return Err(error.into()),
                 }
             }
             self.summary.dropped = self.strategy.dropped();
             self.pace.made(length, begun);
             self.summary.endless |= self.pace.is_endless(&self.summary);
-            self.progress.set_position(self.summary.runs);
-            self.progress.set_message(format!("{} found", self.summary.findings));
+            let progress = Progress { runs: self.summary.runs, findings: self.summary.findings };
+            self.say(Event::Progress(progress))?;
         }
-        Ok(())
+        self.summary.finish();
+        Ok(self.summary)
     }
 
-    /// How many runs to make next, and how long they may be; `None` when the hunt is over.
+    fn say(&mut self, event: Event<'_>) -> Result<(), HuntError> {
+        (self.emit)(event).map_err(HuntError::Report)
+    }
+
+    /// How many runs to make next, and how long they may be; `None` when the session is over.
     fn next_round(&self) -> Option<(u64, Length)> {
         let done = self.summary.runs;
-        let left = self.terms.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
-        let satisfied = self.terms.first && self.summary.findings > 0;
-        // One run may have gone another way than most.
-        const LONELY: u64 = 3;
-        let lonely = done >= LONELY && self.summary.threads <= self.terms.lonely;
-        let cancelled = self.terms.limits.cancelled.load(Ordering::Relaxed);
-        let hopeless = self.summary.is_hopeless();
-        let over = left == 0 || self.pace.is_late() || satisfied || lonely || hopeless || cancelled;
-        /// While little is known, the strategy is told of each run before it is asked for the next.
-        const ALONE: u64 = 16;
-        const TOGETHER: u64 = 16;
+        let left = self.config.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
+        let has_no_threads =
+            done >= ENOUGH_WITHOUT_THREADS && self.summary.threads <= self.config.harness_threads;
+        let is_over = left == 0
+            || self.pace.is_late()
+            || self.is_satisfied()
+            || has_no_threads
+            || self.summary.is_hopeless()
+            || self.config.limits.cancelled.load(Ordering::Relaxed);
         let length = self.pace.next_length(&self.summary);
         // Where there is hardly time for whole runs, no more than can be made at once.
         let is_rare = length == Length::Whole && self.pace.is_behind(&self.summary);
-        let most = if is_rare { TOGETHER.min(self.terms.jobs.into()) } else { TOGETHER };
-        (!over).then(|| (if done < ALONE { 1 } else { most.min(left) }, length))
+        let round = if is_rare { ROUND.min(self.config.jobs.into()) } else { ROUND };
+        let count = if done < ONE_AT_A_TIME { 1 } else { round.min(left) };
+        (!is_over).then_some((count, length))
+    }
+
+    fn is_satisfied(&self) -> bool {
+        self.config.stop_at_first && self.summary.findings > 0
     }
 
     /// The next runs, `count` or fewer; none when there is nothing left to try.
-    fn schedules(&mut self, count: u64, length: Length) -> Vec<Schedule> {
-        self.strategy.prefer(length.most_turns());
-        let next = || match self.strategy.next() {
+    fn ask(&mut self, count: u64, length: Length) -> Vec<Schedule> {
+        self.strategy.prefer_short(length.max_turns());
+        let next = || match self.strategy.ask() {
             Next::Run(mut schedule) => {
                 length.limit(&mut schedule.plan);
                 Some(schedule)
@@ -289,38 +149,49 @@ impl Hunt<'_> {
         std::iter::from_fn(next).take(count as usize).collect()
     }
 
-    fn take(&mut self, outcome: Outcome, length: Length) -> Result<(), Problem> {
+    /// Takes in what came of a run: the strategy is told, and what went wrong is looked at.
+    fn take(&mut self, outcome: Outcome, length: Length) -> Result<(), HuntError> {
         self.summary.count(&outcome, length);
-        self.strategy.take(&outcome.feedback);
-        let most = self.terms.max_events;
-        self.summary.bound_reached |= *outcome.ended() == Ended::EventBound && outcome.feedback.bound >= most;
+        self.strategy.tell(outcome.token, &outcome.feedback);
+        let max_events = self.config.max_events;
+        self.summary.bound_reached |=
+            *outcome.ended() == Ended::EventBound && outcome.feedback.bound >= max_events;
         if let Ended::Unsupported { message, thread, pc } = outcome.ended() {
-            let place = self.worker.program().location(*pc);
-            return Err(Problem::new(format!("{message} (thread {thread}, {place})")));
+            let location = self.worker.program().location(*pc).to_string();
+            return Err(HuntError::Unsupported { message: message.clone(), thread: *thread, location });
         }
-        if let Some(place) = screen::stopped_at(outcome.ended(), self.worker.program()) {
+        if let Some(place) = stopped_at(outcome.ended(), self.worker.program()) {
             self.summary.stuck_at = Some(place);
         }
-        for (key, failing) in &outcome.failures {
-            self.take_failure(key, failing, &outcome)?;
+        if self.config.reports_failures() {
+            for (failure, failing) in &outcome.failures {
+                self.take_failure(failure, failing, &outcome)?;
+            }
+        }
+        for conclusion in self.strategy.conclusions() {
+            self.take_conclusion(conclusion, outcome.method)?;
         }
         Ok(())
     }
 
-    fn take_failure(&mut self, key: &FailureKey, failing: &Plan, outcome: &Outcome) -> Result<(), Problem> {
-        let satisfied = self.terms.first && self.summary.findings > 0;
-        if satisfied || !self.known.insert(key.clone()) {
+    fn take_failure(
+        &mut self,
+        failure: &FailureKey,
+        failing: &Plan,
+        outcome: &Outcome,
+    ) -> Result<(), HuntError> {
+        if self.is_satisfied() || !self.known.insert(failure.clone()) {
             return Ok(());
         }
-        match self.look_closer(failing, key, outcome) {
-            Ok(Some(finding)) => {
-                self.summary.found(outcome.method);
-                (self.report)(finding)
+        match confirm(&mut self.worker, failing, failure) {
+            Ok(Some(Confirmed { plan, trace })) => {
+                let finding = Finding::failure(Arc::new(trace), outcome.number + 1, outcome.method);
+                self.report(Finding { tuple: outcome.tuple, ..finding }, &plan)
             }
             // A race that the run had only on its way somewhere else is no loss.
-            Ok(None) if key.kind == FailureKind::DataRace => Ok(()),
+            Ok(None) if failure.kind == FailureKind::DataRace => Ok(()),
             Ok(None) => {
-                self.take_unconfirmed(key, outcome.ended());
+                self.take_unconfirmed(failure, outcome.ended());
                 Ok(())
             }
             Err(RunError::Cancelled) => Ok(()),
@@ -330,71 +201,59 @@ impl Hunt<'_> {
 
     /// What cannot be shown again is no finding: something outside may have been to blame. A run that fails so later is
     /// looked at again, a few times.
-    fn take_unconfirmed(&mut self, key: &FailureKey, ended: &Ended) {
-        const OFTEN: u32 = 5;
+    fn take_unconfirmed(&mut self, failure: &FailureKey, ended: &Ended) {
         self.summary.unconfirmed += 1;
-        let times = self.unconfirmed.entry(key.clone()).or_default();
-        *times += 1;
-        if *times < OFTEN {
-            self.known.remove(key);
+        let looks = self.unconfirmed.entry(failure.clone()).or_default();
+        *looks += 1;
+        if *looks < MAX_LOOKS {
+            self.known.remove(failure);
         }
         if let Ended::Failed { kind, message, pc, .. } = ended {
             let message = if message.is_empty() { String::new() } else { format!(": {message}") };
-            let place = self.worker.program().location(*pc);
-            self.summary.failed_once = Some(format!("{kind}{message} at {place}"));
+            let location = self.worker.program().location(*pc);
+            self.summary.failed_once = Some(format!("{kind}{message} at {location}"));
         }
     }
 
-    /// Reduces a failing schedule, runs it again, and writes it down; `None` if it does not fail again.
-    fn look_closer(
+    fn take_conclusion(&mut self, conclusion: Conclusion, method: &'static str) -> Result<(), HuntError> {
+        match conclusion {
+            Conclusion::Predicted { kind } => self.summary.predictions().predicted(kind),
+            Conclusion::Infeasible { count } => self.summary.predictions().infeasible += count,
+            Conclusion::NotAnalysed { reason } => return Err(HuntError::NotAnalysed(reason)),
+            Conclusion::Confirmed { anomaly, evidence } => {
+                return self.take_anomaly(*anomaly, *evidence, method);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_anomaly(
         &mut self,
-        failing: &Plan,
-        key: &FailureKey,
-        outcome: &Outcome,
-    ) -> Result<Option<Finding>, RunError> {
-        let failing = self.shorten(failing, key)?;
-        let (plan, _) = shrink(&mut self.worker, &failing, key)?;
-        let run = self.worker.run(&plan)?;
-        if run.failure().as_ref() != Some(key) {
-            return Ok(None);
-        }
-        let trace = run.trace();
-        let clip = clip(self.worker.program(), &plan, &trace, &self.ready.origin);
-        let mut finding = Finding::new(trace, outcome.number + 1, outcome.method);
-        finding.tuple = outcome.tuple;
-        if let Err(error) = finding.save(&clip, self.ready, &self.terms.name, &self.terms.out) {
-            self.progress.suspend(|| {
-                Problem::file("write a clip to", &self.terms.out, error).print();
-            });
-        }
-        Ok(Some(finding))
+        anomaly: Anomaly,
+        evidence: Evidence,
+        method: &'static str,
+    ) -> Result<(), HuntError> {
+        let Evidence { plan, trace, harm } = evidence;
+        self.summary.predictions().confirmed(anomaly.kind, harm);
+        let finding = Finding::anomaly(anomaly, method);
+        self.report(finding.confirmed(trace, harm, self.summary.runs), &plan)
     }
 
-    /// A livelock goes on for as long as it is let: a short piece of it shows as much.
-    fn shorten(&mut self, failing: &Plan, key: &FailureKey) -> Result<Plan, RunError> {
-        const ENOUGH: u64 = 4000;
-        if key.kind != FailureKind::Livelock || failing.max_events <= ENOUGH {
-            return Ok(failing.clone());
+    /// Writes the clip of a finding, and says it.
+    fn report(&mut self, mut finding: Finding, plan: &Plan) -> Result<(), HuntError> {
+        self.summary.found(finding.method);
+        if let Some(trace) = finding.trace.clone()
+            && let Err(error) = self.save(&mut finding, plan, &trace)
+        {
+            let directory = &self.config.out;
+            self.say(Event::ClipNotWritten { directory, error: &error })?;
         }
-        let short = Plan { max_events: ENOUGH, steps: Vec::new(), ..failing.clone() };
-        let run = self.worker.run(&short)?;
-        let same = run.failure().is_some_and(|failure| failure.kind == FailureKind::Livelock);
-        Ok(if same { Plan { steps: run.steps(), ..short } } else { failing.clone() })
+        self.say(Event::Found(&finding))
     }
-}
 
-/// Shows a finding; `replay` is the command that takes its clip.
-pub fn print(finding: &Finding, json: bool, replay: &str) -> Result<(), Problem> {
-    if json {
-        return output::print_json(finding);
-    }
-    say!("{}", screen::view(&finding.trace))?;
-    match finding.tuple {
-        Some(tuple) => say!("found in run {} ({} at {tuple})", finding.run, finding.method)?,
-        None => say!("found in run {} ({})", finding.run, finding.method)?,
-    }
-    match &finding.clip {
-        Some(clip) => say!("replay it with: {replay} {}\n", clip.display()),
-        None => Ok(()),
+    fn save(&self, finding: &mut Finding, plan: &Plan, trace: &Trace) -> io::Result<()> {
+        self.subject.save_input()?;
+        let clip = clip(self.worker.program(), plan, trace, &self.subject.origin);
+        finding.save(&clip, &self.subject.name, &self.config.out)
     }
 }

@@ -2,14 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use threadbare_executor::{FailureKey, RunError, Worker};
 use threadbare_trace::{Plan, Policy, Step};
 
-use crate::run::FailureKey;
-use crate::worker::{RunError, Worker};
-
-/// Spent on one failure at most.
-const MOST_RUNS: u64 = 600;
-const MOST_TIME: Duration = Duration::from_secs(10);
+/// The most that is spent on one failure.
+const MAX_RUNS: u64 = 600;
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// A failing schedule being reduced.
 struct Shrinking<'w> {
@@ -41,7 +39,7 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
 
 impl Shrinking<'_> {
     fn is_spent(&self) -> bool {
-        self.runs >= MOST_RUNS || self.start.elapsed() >= MOST_TIME
+        self.runs >= MAX_RUNS || self.start.elapsed() >= MAX_TIME
     }
 
     /// Runs with these steps, loosely; if that fails the same way with fewer switches, the schedule that came

@@ -1,79 +1,100 @@
-//! The hunt in figures.
+//! A session in figures.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use serde::Serialize;
 use threadbare_executor::Ended;
+use threadbare_search::Harm;
 
-use super::length::{BEGINNING, Length};
-use super::pool::Outcome;
-use crate::output::{self, say};
-use crate::problem::Problem;
+use crate::length::Length;
+use crate::pool::Outcome;
+use crate::{HuntConfig, HuntError};
 
-/// Counts as the hunt goes. Serialises to the `summary` line of `--json`.
-#[derive(Serialize)]
+/// Counts as the session goes.
 pub struct Summary {
-    #[serde(rename = "type")]
-    kind_of_line: &'static str,
     pub runs: u64,
     pub events: u64,
-    seconds: f64,
+    pub seconds: f64,
     pub findings: u64,
     /// Failures that did not happen again when the same schedule was forced: no findings.
-    #[serde(skip_serializing_if = "is_none")]
     pub unconfirmed: u64,
     /// The last of them, in words.
-    #[serde(skip)]
     pub failed_once: Option<String>,
     /// The most threads that a run had.
-    #[serde(skip)]
     pub threads: u32,
-    methods: BTreeMap<&'static str, Method>,
+    pub methods: BTreeMap<&'static str, MethodFigures>,
     /// Every schedule was tried that would have been.
     pub exhausted: bool,
     /// Schedules that a strategy gave up for want of memory.
-    #[serde(skip_serializing_if = "is_none")]
     pub dropped: u64,
-    stopped: Stopped,
+    pub stopped: Stopped,
     /// Runs that could not go as planned and were ended there.
-    #[serde(skip)]
-    astray: u64,
-    /// Runs were stopped though they had all the events that the user allows.
-    #[serde(skip)]
+    diverged: u64,
+    /// A run was stopped though it had all the events that the user allows.
     pub bound_reached: bool,
     /// Runs of which only the beginning was run.
-    #[serde(skip_serializing_if = "is_none")]
     pub beginnings: u64,
     /// No run is expected to come to its end.
-    #[serde(skip)]
     pub endless: bool,
     /// Where the last run to be stopped at the time limit was, in words.
-    #[serde(skip)]
     pub stuck_at: Option<String>,
-    #[serde(skip)]
+    /// What was predicted, if the session predicts.
+    pub predictions: Option<PredictionFigures>,
     start: Instant,
 }
 
-#[derive(Default, Serialize)]
-struct Method {
-    runs: u64,
-    findings: u64,
+/// What a method has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MethodFigures {
+    pub runs: u64,
+    pub findings: u64,
 }
 
-fn is_none(count: &u64) -> bool {
-    *count == 0
+/// Runs that did not come to their own end, by limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stopped {
+    pub max_events: u64,
+    pub time_limit: u64,
+    pub memory_limit: u64,
 }
 
-/// Runs that did not come to their own end.
-#[derive(Default, Serialize)]
-struct Stopped {
-    max_events: u64,
-    time_limit: u64,
-    memory_limit: u64,
+/// Predictions in figures.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PredictionFigures {
+    pub predicted: u64,
+    pub confirmed: u64,
+    /// Confirmed, and the run failed.
+    pub failed: u64,
+    /// Found false without a run, for there is no schedule.
+    pub infeasible: u64,
+    /// Predictions that are certain, where no run can confirm them; `None` where one can.
+    pub witnessed: Option<u64>,
+    /// By kind: predicted, confirmed, failed.
+    pub kinds: BTreeMap<&'static str, [u64; 3]>,
 }
 
-/// Runs that get nowhere before no other is made.
+impl PredictionFigures {
+    pub(crate) fn predicted(&mut self, kind: &'static str) {
+        self.predicted += 1;
+        self.kinds.entry(kind).or_default()[0] += 1;
+    }
+
+    pub(crate) fn confirmed(&mut self, kind: &'static str, harm: Harm) {
+        let failed = u64::from(harm == Harm::Failure);
+        self.confirmed += 1;
+        self.failed += failed;
+        let [_, of_kind, failed_of_kind] = self.kinds.entry(kind).or_default();
+        *of_kind += 1;
+        *failed_of_kind += failed;
+    }
+
+    /// Predictions whose schedules could not be followed, or did not show them.
+    pub fn not_so(&self) -> u64 {
+        self.predicted - self.confirmed
+    }
+}
+
+/// After so many runs that get nowhere, no other is made.
 const HOPELESS: u64 = 6;
 
 /// What keeps runs from coming to their end.
@@ -84,9 +105,8 @@ pub enum Obstacle {
 }
 
 impl Summary {
-    pub fn new(start: Instant) -> Summary {
+    pub(crate) fn new(start: Instant) -> Summary {
         Summary {
-            kind_of_line: "summary",
             runs: 0,
             events: 0,
             seconds: 0.0,
@@ -98,16 +118,17 @@ impl Summary {
             exhausted: false,
             dropped: 0,
             stopped: Stopped::default(),
-            astray: 0,
+            diverged: 0,
             bound_reached: false,
             beginnings: 0,
             endless: false,
             stuck_at: None,
+            predictions: None,
             start,
         }
     }
 
-    pub fn count(&mut self, outcome: &Outcome, length: Length) {
+    pub(crate) fn count(&mut self, outcome: &Outcome, length: Length) {
         self.runs += 1;
         self.events += outcome.feedback.events;
         self.threads = self.threads.max(outcome.feedback.threads.len() as u32);
@@ -119,12 +140,12 @@ impl Summary {
             }
             Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
             Ended::MemoryLimit => self.stopped.memory_limit += 1,
-            Ended::Diverged { .. } => self.astray += 1,
+            Ended::Diverged { .. } => self.diverged += 1,
             _ => {}
         }
     }
 
-    pub fn found(&mut self, method: &'static str) {
+    pub(crate) fn found(&mut self, method: &'static str) {
         self.findings += 1;
         self.methods.entry(method).or_default().findings += 1;
     }
@@ -137,7 +158,7 @@ impl Summary {
     /// No run came to its own end.
     pub fn nothing_ended(&self) -> bool {
         let Stopped { max_events, time_limit, memory_limit } = self.stopped;
-        self.runs > 0 && max_events + time_limit + memory_limit + self.astray == self.runs
+        self.runs > 0 && max_events + time_limit + memory_limit + self.diverged == self.runs
     }
 
     /// Every run was stopped, and not because it is long.
@@ -153,7 +174,7 @@ impl Summary {
     /// Nothing comes of going on.
     pub fn is_hopeless(&self) -> bool {
         let Stopped { time_limit, memory_limit, .. } = self.stopped;
-        let stuck = if self.endless { time_limit + memory_limit } else { self.runs - self.astray };
+        let stuck = if self.endless { time_limit + memory_limit } else { self.runs - self.diverged };
         self.nothing_ended() && stuck >= HOPELESS
     }
 
@@ -167,56 +188,20 @@ impl Summary {
         }
     }
 
-    pub fn print(&mut self, json: bool) -> Result<(), Problem> {
+    /// The figures of predictions, which a session has as soon as it predicts.
+    pub(crate) fn predictions(&mut self) -> &mut PredictionFigures {
+        self.predictions.get_or_insert_default()
+    }
+
+    /// No more is going to be counted.
+    pub(crate) fn finish(&mut self) {
         self.seconds = self.start.elapsed().as_secs_f64();
-        if json {
-            return output::print_json(self);
-        }
-        let found = match self.findings {
-            0 => "nothing found".to_owned(),
-            1 => "1 finding".to_owned(),
-            count => format!("{count} findings"),
-        };
-        say!("{found} in {} runs, {} events, {:.1} s", self.runs, self.events, self.seconds)?;
-        if let Some(words) = &self.failed_once {
-            let count = self.unconfirmed;
-            let what = if count == 1 { "1 run" } else { &format!("{count} runs") };
-            say!("{what} failed, but not when the same schedule was forced: {words}")?;
-            say!("that depends on more than the schedule (time, files, other processes), and is no finding")?;
-        }
-        if self.exhausted {
-            say!("every schedule of this search was tried")?;
-        }
-        if self.dropped > 0 {
-            say!(
-                "{} schedules were given up for want of memory; raise it with --search-memory",
-                self.dropped
-            )?;
-        }
-        let stopped = |count: u64, limit: &str, flag: &str| match count {
-            0 => Ok(()),
-            1 => say!("1 run was stopped at {limit}; raise it with {flag}"),
-            _ => say!("{count} runs were stopped at {limit}; raise it with {flag}"),
-        };
-        if self.nothing_ended() && self.endless {
-            say!(
-                "no run came to its end; most were stopped after {BEGINNING} events, and what they do later is not known"
-            )?;
-        } else {
-            match self.beginnings {
-                0 => {}
-                1 => say!("of 1 run only the beginning was run, about {BEGINNING} events")?,
-                count => say!("of {count} runs only the beginning was run, about {BEGINNING} events")?,
-            }
-            if self.bound_reached {
-                let whole = self.stopped.max_events - self.beginnings;
-                stopped(whole, "the bound on events", "--max-events")?;
-            }
-        }
-        stopped(self.stopped.time_limit, "the time limit", "--time-limit")?;
-        if let Some(place) = &self.stuck_at {
-            say!("the last of them was {place}")?;
-        }
-        stopped(self.stopped.memory_limit, "the memory limit", "--memory-limit")
+    }
+
+    /// Says at which limit every run was stopped.
+    pub(crate) fn nothing_known(&self, config: &HuntConfig) -> HuntError {
+        let limits = &config.limits;
+        let (budget, obstacle) = (config.budget.time, self.obstacle());
+        HuntError::nothing_known(obstacle, config.max_events, budget, limits.time, limits.memory)
     }
 }

@@ -1,10 +1,16 @@
-//! The line of the user's own source that an event belongs to.
+//! Which line of the user's own code an event belongs to.
+//!
+//! An event may happen deep inside a library. [`UserCode`] goes up the calls that led there to the innermost line that the
+//! user wrote.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use threadbare_trace::{Event, EventKind, Frame, Trace};
+use threadbare_trace::{End, Event, EventKind, Frame, Pending, Trace};
+
+/// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
+pub type SourceLines<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
 
 /// Where headers and libraries live whose lines are not the user's.
 const LIBRARIES: [&str; 5] =
@@ -12,22 +18,22 @@ const LIBRARIES: [&str; 5] =
 
 /// A line that can be named, and its text where the source could be read.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub struct UserLine<'a> {
     pub frame: &'a Frame,
     pub text: Option<Rc<str>>,
 }
 
-impl Place<'_> {
-    pub fn is_line_of(&self, other: &Place<'_>) -> bool {
+impl UserLine<'_> {
+    pub fn is_line_of(&self, other: &UserLine<'_>) -> bool {
         (&self.frame.file, self.frame.line) == (&other.frame.file, other.frame.line)
     }
 
     /// The user wrote it, as far as can be told.
     fn is_own(&self) -> bool {
-        self.text.is_some() && !self.is_librarys()
+        self.text.is_some() && !self.is_in_library()
     }
 
-    fn is_librarys(&self) -> bool {
+    fn is_in_library(&self) -> bool {
         LIBRARIES.iter().any(|library| self.frame.file.contains(library))
     }
 }
@@ -37,21 +43,21 @@ pub fn base_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Finds places, each only once.
-pub struct Places<'a> {
+/// Finds the user's lines of one trace, each only once.
+pub struct UserCode<'a> {
     pub trace: &'a Trace,
-    source: &'a dyn Fn(&str, u32) -> Option<String>,
-    known: RefCell<HashMap<(u32, u32), Option<Place<'a>>>>,
+    source: &'a SourceLines<'a>,
+    known: RefCell<HashMap<(u32, u32), Option<UserLine<'a>>>>,
 }
 
-impl<'a> Places<'a> {
-    pub fn new(trace: &'a Trace, source: &'a dyn Fn(&str, u32) -> Option<String>) -> Places<'a> {
-        Places { trace, source, known: RefCell::default() }
+impl<'a> UserCode<'a> {
+    pub fn new(trace: &'a Trace, source: &'a SourceLines<'a>) -> UserCode<'a> {
+        UserCode { trace, source, known: RefCell::default() }
     }
 
     /// The innermost line of the user's own code at `location`, called from `stack`. Failing that, one whose
     /// source can be read, and failing that, any.
-    pub fn find(&self, location: u32, stack: u32) -> Option<Place<'a>> {
+    pub fn find(&self, location: u32, stack: u32) -> Option<UserLine<'a>> {
         let key = (location, stack);
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
@@ -64,7 +70,7 @@ impl<'a> Places<'a> {
     /// It happens in a library and nobody of the user's called it, as in the thread of a test harness that waits
     /// for the test.
     pub fn is_foreign(&self, location: u32, stack: u32) -> bool {
-        self.find(location, stack).is_some_and(|place| !place.is_own() && place.is_librarys())
+        self.find(location, stack).is_some_and(|place| !place.is_own() && place.is_in_library())
     }
 
     /// Threads that are seen in libraries alone. (None at all where no thread is seen anywhere else.)
@@ -73,19 +79,19 @@ impl<'a> Places<'a> {
         for event in &self.trace.events {
             match self.of(event) {
                 Some(place) if place.is_own() => own.insert(event.thread),
-                Some(place) if place.is_librarys() => foreign.insert(event.thread),
+                Some(place) if place.is_in_library() => foreign.insert(event.thread),
                 _ => false,
             };
         }
         if own.is_empty() { own } else { &foreign - &own }
     }
 
-    pub fn of(&self, event: &Event) -> Option<Place<'a>> {
+    pub fn of(&self, event: &Event) -> Option<UserLine<'a>> {
         self.find(event.location, event.stack)
     }
 
-    fn search(&self, location: u32, stack: u32) -> Option<Place<'a>> {
-        let mut second_best: Option<Place<'a>> = None;
+    fn search(&self, location: u32, stack: u32) -> Option<UserLine<'a>> {
+        let mut second_best: Option<UserLine<'a>> = None;
         for place in self.outwards(location, stack) {
             if place.is_own() {
                 return Some(place);
@@ -98,7 +104,7 @@ impl<'a> Places<'a> {
     }
 
     /// The lines of all calls that led here, innermost first.
-    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = Place<'a>> {
+    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = UserLine<'a>> {
         let stacks = &self.trace.stacks;
         let node = move |index: u32| stacks.get(index as usize).filter(|_| index != 0);
         let callers = std::iter::successors(node(stack), move |inner| node(inner.parent));
@@ -109,7 +115,7 @@ impl<'a> Places<'a> {
             .filter_map(|location| self.trace.locations.get(location as usize))
             .flat_map(|location| &location.frames)
             .filter(|frame| !frame.file.is_empty() && frame.line != 0)
-            .map(|frame| Place { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
+            .map(|frame| UserLine { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
     }
 
     /// The function a thread was started with, as the user knows it: the outermost of theirs that the thread
@@ -121,7 +127,7 @@ impl<'a> Places<'a> {
         }
         let events = || self.trace.events.iter().filter(|event| event.thread == thread);
         let outermost = |event: &Event| {
-            let place = self.outwards(event.location, event.stack).filter(Place::is_own).last()?;
+            let place = self.outwards(event.location, event.stack).filter(UserLine::is_own).last()?;
             Some(place.frame)
         };
         let at_begin = || {
@@ -146,5 +152,28 @@ impl<'a> Places<'a> {
     pub fn object(&self, object: u32) -> Option<&'a str> {
         let object = self.trace.objects.get(object as usize)?;
         Some(object.display.as_str()).filter(|display| !display.is_empty())
+    }
+
+    /// The user's line of a failure. The end of a run has no stack, but the event that recorded it, or the operation
+    /// the thread stood before, may.
+    pub fn of_failure(&self, thread: u32, location: u32) -> Option<UserLine<'a>> {
+        let is_failure = |event: &&Event| (event.thread, event.kind) == (thread, EventKind::Failure);
+        let recorded = self.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
+        let is_it = |pending: &&Pending| (pending.thread, pending.location) == (thread, location);
+        let stack = recorded.or_else(|| self.trace.pending.iter().find(is_it).map(|pending| pending.stack));
+        self.find(location, stack.unwrap_or(0))
+    }
+
+    /// The user's own lines where the run failed: the failing one, or for a deadlock and a livelock where each thread
+    /// stands.
+    pub fn failure_lines(&self) -> Vec<&'a Frame> {
+        let End::Failed { thread, location, .. } = self.trace.end else { return Vec::new() };
+        let failing = self.of_failure(thread, location).map(|line| line.frame);
+        if location != 0 && failing.is_some() {
+            return failing.into_iter().collect();
+        }
+        let foreign = self.foreign_threads();
+        let stands = self.trace.pending.iter().filter(|pending| !foreign.contains(&pending.thread));
+        stands.filter_map(|pending| Some(self.find(pending.location, pending.stack)?.frame)).collect()
     }
 }

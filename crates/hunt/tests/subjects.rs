@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use threadbare_executor::{Ended, Keep, Limits, Target, Worker};
+use threadbare_executor::{Ended, Limits, Target, Worker};
 use threadbare_hunt::hunt;
-use threadbare_rank::{Feedback, Next, Settings, Strategy};
+use threadbare_search::{Search, Settings};
 use threadbare_trace::Plan;
 
 /// A worker for a subject.
@@ -28,14 +28,11 @@ fn worker(subject: &str, flags: &[&str], arguments: &[&str], directory: &Path) -
 /// Runs of a hunt up to its first failure, with the method that found it; `None` when there is none in so many.
 fn first_failure(worker: &mut Worker, seed: u64, most: u64) -> Option<(u64, &'static str)> {
     let mut strategy = hunt(&Settings::new(Plan { seed, ..Plan::default() }));
-    for number in 1..=most {
-        let Next::Run(schedule) = strategy.next() else { panic!("there is no end to samples") };
-        worker.keep_snapshots(schedule.plan.decisions.then(Keep::default));
-        let feedback = Feedback::of(&worker.run(&schedule.plan).expect("a run"), &schedule);
-        if matches!(feedback.ended, Ended::Failed { .. }) {
-            return Some((number, schedule.method));
+    for (number, answered) in (1..=most).zip(Search::new(worker, &mut strategy)) {
+        let answered = answered.expect("a run");
+        if matches!(answered.feedback.ended, Ended::Failed { .. }) {
+            return Some((number, answered.schedule.method));
         }
-        strategy.take(&feedback);
     }
     None
 }

@@ -118,7 +118,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feedback::Place;
+    use threadbare_search::CodePoint;
 
     const MAIN: u32 = 0;
 
@@ -127,7 +127,7 @@ mod tests {
             state: 0,
             picked,
             alternatives: [picked].into(),
-            operation: Some(Operation { kind, object, size: 4, place: Place { pc: 0, stack: 0 } }),
+            operation: Some(Operation { kind, object, size: 4, point: CodePoint { pc: 0, stack: 0 } }),
         };
         let decisions: Vec<Decision> = steps.iter().map(decision).collect();
         let mut contested: Vec<_> = Contested::of(&decisions).0.into_iter().collect();

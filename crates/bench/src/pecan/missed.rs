@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use threadbare_executor::{Limits, RunError, Target as Program, Worker};
+use threadbare_executor::{Limits, RunError, Target as Program, Worker, learn};
 use threadbare_predict::confirm::{Sighting, follows};
 use threadbare_predict::{History, Predictor, Verdict, pattern};
 use threadbare_search::reorder::plan::turns;
@@ -19,8 +19,6 @@ use threadbare_trace::{Event, EventKind, Plan, Policy, Random, ThreadId, Trace};
 use super::Result;
 use crate::build::{self, INSTRUMENTED};
 
-/// Runs that find out what is shared.
-const LEARNING: u64 = 4;
 /// Runs that are predicted from.
 const RECORDINGS: u64 = 4;
 
@@ -70,11 +68,7 @@ fn examine(program: &Path, runs: u64) -> Result<Figures> {
     let limits = Limits { time: Duration::from_secs(20), ..Limits::default() };
     let mut worker = Worker::start(&target, &limits)?;
     let mut plan = Plan { max_events: 100_000, ..Plan::default() };
-    for seed in 0..LEARNING {
-        let learning = Plan { policy: Policy::Random { seed }, learn: true, ..plan.clone() };
-        let learnt = worker.run(&learning)?.learnt();
-        plan.tracked.extend(learnt);
-    }
+    learn(&mut worker, &mut plan)?;
     let mut figures = Figures::default();
     for seed in 0..RECORDINGS {
         let policy = if seed == 0 { Policy::RunToBlock } else { Policy::Random { seed } };
@@ -91,21 +85,22 @@ fn predict_from(
     runs: u64,
     figures: &mut Figures,
 ) -> Result<()> {
-    let history = History::new(trace)?;
+    let predictor = Predictor::new(History::new(trace.clone())?);
+    let history = predictor.history();
     let mut open = Vec::new();
-    for prediction in Predictor::new(&history).predict(&pattern::built_in()).list {
+    for prediction in predictor.predict(&pattern::built_in()).list {
         figures.predicted += 1;
         figures.witnessed += u64::from(prediction.verdict == Verdict::Witnessed);
-        let sighting = Sighting::of(&history, &prediction.target);
-        let forced = Plan { turns: turns(&history, &prediction.schedule), ..plan.clone() };
+        let sighting = Sighting::of(history, &prediction.target);
+        let forced = Plan { turns: turns(history, &prediction.schedule), ..plan.clone() };
         let run = worker.run(&forced)?.trace();
-        if follows(&history, &prediction.schedule, &run) && sighting.is_in(&run) {
+        if follows(history, &prediction.schedule, &run) && sighting.is_in(&run) {
             figures.confirmed += 1;
         } else {
-            open.push(Open { sighting, lengths: lengths(&history, &prediction.target) });
+            open.push(Open { sighting, lengths: lengths(history, &prediction.target) });
         }
     }
-    figures.missed += look_for(open, &ways(&history), worker, plan, runs)?;
+    figures.missed += look_for(open, &ways(history), worker, plan, runs)?;
     Ok(())
 }
 

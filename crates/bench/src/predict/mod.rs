@@ -4,9 +4,11 @@ mod generate;
 
 use std::error::Error;
 use std::io::Write;
+use std::sync::Arc;
 
-use threadbare_predict::{History, Predictor, communication, deadlock, pattern, search};
+use threadbare_predict::{History, Predictor, deadlock, pattern, search};
 use threadbare_search::reorder::closure::Closure;
+use threadbare_search::reorder::communication;
 use threadbare_search::reorder::lockset::Locksets;
 use threadbare_search::reorder::order::Order;
 use threadbare_trace::Trace;
@@ -32,7 +34,8 @@ pub fn run(most: usize) -> Result<bool> {
     let mut good = true;
     for events in LENGTHS.into_iter().filter(|&events| events <= most) {
         let trace = generate::trace(events);
-        let history = History::new(&trace)?;
+        let trace = Arc::new(trace);
+        let history = History::new(Arc::clone(&trace))?;
         let phases = analyses(&trace, &history)?;
         let analysis: f64 = phases.iter().map(|phase| phase.seconds).sum();
         print!("{events:>10}");
@@ -41,7 +44,7 @@ pub fn run(most: usize) -> Result<bool> {
         }
         print!(" {analysis:>10.3}");
         std::io::stdout().flush()?;
-        let (predictions, seconds) = schedules(&history, phases[3].seconds + phases[5].seconds)?;
+        let (predictions, seconds) = schedules(history, phases[3].seconds + phases[5].seconds)?;
         println!(" {:>9.2} ms  {predictions} predictions", seconds * 1e3);
         good &= events != DERBY || analysis <= DERBY_GOAL;
         good &= phases[..2].iter().all(|phase| phase.memory <= MEMORY_GOAL);
@@ -59,7 +62,7 @@ struct Phase {
     memory: f64,
 }
 
-fn analyses(trace: &Trace, history: &History<'_>) -> Result<[Phase; 6]> {
+fn analyses(trace: &Arc<Trace>, history: &History) -> Result<[Phase; 6]> {
     let (locksets, first) = timed(|| Locksets::of(trace))?;
     let locksets = locksets?;
     let (_, second) = timed(|| {
@@ -69,7 +72,7 @@ fn analyses(trace: &Trace, history: &History<'_>) -> Result<[Phase; 6]> {
     })?;
     drop(locksets);
     // Does both again, and builds the other columns.
-    let (_, mut third) = timed(|| History::new(trace))?;
+    let (_, mut third) = timed(|| History::new(Arc::clone(trace)))?;
     third.seconds = (third.seconds - first.seconds - second.seconds).max(0.0);
     let (_, fourth) = timed(|| search::search(history, &pattern::built_in()))?;
     let (_, fifth) = timed(|| Closure::of(history))?;
@@ -79,7 +82,7 @@ fn analyses(trace: &Trace, history: &History<'_>) -> Result<[Phase; 6]> {
 
 /// How many predictions there are, and the seconds that the schedule of one takes, with the sound attempt before it and
 /// the check after it. `searching` is what finding them takes.
-fn schedules(history: &History<'_>, searching: f64) -> Result<(usize, f64)> {
+fn schedules(history: History, searching: f64) -> Result<(usize, f64)> {
     let predictor = Predictor::new(history);
     let (predictions, all) = timed(|| predictor.predict(&pattern::built_in()))?;
     let candidates = predictions.list.len() + predictions.infeasible.len();

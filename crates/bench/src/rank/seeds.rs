@@ -1,6 +1,6 @@
 //! Three subjects that hide their bug behind many threads, for every strategy.
 
-use threadbare_rank::NAMES;
+use threadbare_hunt::methods;
 
 use super::{HUNT, Result, compile, search, strategy, worker};
 
@@ -14,14 +14,14 @@ pub fn run(budget: u64, seeds: u64, only: &[String]) -> Result<bool> {
     for (subject, second) in SUBJECTS {
         let program = compile(subject, directory.path(), &[])?;
         let wanted = |name: &&str| only.is_empty() || only.iter().any(|only| only == name);
-        for name in [HUNT].into_iter().chain(NAMES).filter(wanted) {
+        for name in [HUNT].into_iter().chain(methods::all().map(|entry| entry.name)).filter(wanted) {
             print!("{subject:<10} {name:<17}");
             for threads in THREADS {
                 let many = threads - 1;
                 let arguments = if second { format!("1 {many}") } else { format!("{many} 1") };
                 let mut worker = worker(&program, &arguments)?;
                 // A search that draws nothing is the same for every seed.
-                let seeds = if strategy(name, 0)?.draws() { seeds } else { 1 };
+                let seeds = if strategy(name, 0)?.is_random() { seeds } else { 1 };
                 let (mut runs, mut found) = (0, 0);
                 for seed in 0..seeds {
                     let search = search(&mut worker, strategy(name, seed)?.as_mut(), budget)?;

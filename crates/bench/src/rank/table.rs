@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use threadbare_rank::{Settings, Tuple, by_name};
+use threadbare_rank::Rank;
+use threadbare_search::{Settings, Tuple};
 use threadbare_trace::Plan;
 
 use super::{Result, compile, search, strategy, worker};
@@ -60,8 +61,8 @@ pub fn run(budget: u64) -> Result<bool> {
 fn print_tuple_alone(program: &Path, arguments: &str, tuple: &str, budget: u64) -> Result<()> {
     let tuples = Some(vec![tuple.parse::<Tuple>()?]);
     let settings = Settings { tuples, ..Settings::new(Plan::default()) };
-    let mut rank = by_name("rank", settings).ok_or("there is no rank")?;
-    let search = search(&mut worker(program, arguments)?, rank.as_mut(), budget)?;
+    let mut rank = Rank::new(settings);
+    let search = search(&mut worker(program, arguments)?, &mut rank, budget)?;
     println!(
         "  all of {tuple}: {} schedules, {}",
         search.runs,

@@ -4,14 +4,12 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
-use threadbare_executor::{Ended, FailureKey, Limits, RunError, Target, Worker};
+use threadbare_executor::{Ended, FailureKey, Limits, Target, Worker, learn};
 use threadbare_trace::{Plan, Policy};
 
 /// What runs may have of events: blocks of data that go from thread to thread make for many.
 const MAX_EVENTS: u64 = 20_000_000;
 const MAX_TIME: Duration = Duration::from_secs(60);
-/// Runs that find out what memory is shared, at the start.
-const LEARNING: u64 = 4;
 
 /// What was seen.
 #[derive(Default)]
@@ -47,7 +45,8 @@ pub fn explore(
     is_right: impl Fn(&[u8]) -> Result<bool, Box<dyn Error>>,
 ) -> Result<Exploration, Box<dyn Error>> {
     let mut seen = Exploration::default();
-    let mut plan = learn(worker)?;
+    let mut plan = Plan { max_events: MAX_EVENTS, ..Plan::default() };
+    learn(worker, &mut plan)?;
     for number in 0..schedules {
         plan.policy = policy(number, seen.events / seen.runs.max(1));
         let run = worker.run(&plan)?;
@@ -76,18 +75,6 @@ pub fn explore(
         }
     }
     Ok(seen)
-}
-
-/// A plan that knows what is shared.
-fn learn(worker: &mut Worker) -> Result<Plan, RunError> {
-    let mut plan = Plan { learn: true, max_events: MAX_EVENTS, ..Plan::default() };
-    for number in 0..LEARNING {
-        let learnt = worker.run(&plan)?.learnt();
-        plan.tracked.extend(learnt);
-        plan.policy = Policy::Random { seed: number };
-    }
-    plan.learn = false;
-    Ok(plan)
 }
 
 /// Random schedules and priority schedules in turn, the latter with changes all over a run of `events`.

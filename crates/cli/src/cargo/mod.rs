@@ -15,16 +15,15 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use threadbare_executor::Origin;
+use threadbare_hunt::clip::Origin;
+use threadbare_hunt::{HuntConfig, StrategyChoice, Subject};
 
 pub use arguments::Command;
 use arguments::{CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
-use crate::hunt::{self, Terms};
 use crate::problem::Problem;
-use crate::replay;
-use crate::target::{self, Ready};
+use crate::{replay, session, target};
 use project::{Executable, Project};
 
 /// How a clip of a cargo project is replayed.
@@ -46,23 +45,25 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
         return Err(one_expected(&built.executables));
     };
     let arguments = options.arguments.iter().map(OsString::from).collect();
-    let ready = Ready::built(
-        program.target(arguments),
-        Origin {
+    let subject = Subject {
+        target: program.target(arguments),
+        origin: Origin {
             target: program.path.to_string_lossy().into_owned(),
             compiler_arguments: program.recipe.clone(),
             arguments: options.arguments.clone(),
             input: None,
         },
-    );
-    let terms = Terms {
+        name: program.name.clone(),
+        unsaved_input: None,
+    };
+    let config = HuntConfig {
         seed: options.hunt.seed,
         max_events: options.hunt.limits.max_events,
         limits: target::limits(&options.hunt.limits, cancelled),
-        name: program.name.clone(),
-        ..Terms::new(&options.hunt.search, hunt::BUDGET)
+        ..HuntConfig::new(StrategyChoice::Hunt)
     };
-    hunt::aloud(&ready, &terms, options.hunt.search.json, REPLAY)
+    let config = options.hunt.search.configure(config, session::BUDGET);
+    session::search_and_report(&subject, &config, &options.hunt.search.output, REPLAY)
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {
@@ -98,5 +99,7 @@ fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Res
         arguments: clip.arguments.clone(),
         input: None,
     };
-    replay::follow(&clip, &Ready::built(executable.target(arguments), origin), &options.replay, cancelled)
+    let (target, name) = (executable.target(arguments), executable.name.clone());
+    let subject = Subject { target, origin, name, unsaved_input: None };
+    replay::follow(&clip, &subject, &options.replay, cancelled)
 }

@@ -2,12 +2,15 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod exhaust;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use threadbare_executor::{Ended, Input, Limits, Run, Target, Worker, exhaust};
+use exhaust::exhaust;
+use threadbare_executor::{Ended, Input, Limits, Run, Target, Worker};
 use threadbare_trace::{EventKind, Plan, Policy, Tracked};
 use threadbare_wire::Record;
 

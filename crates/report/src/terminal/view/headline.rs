@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, Pending};
+use threadbare_trace::{End, FailureKind, Pending};
 
 use super::paint::{Style, Text};
-use super::place::{Place, Places, base_name};
 use super::words;
+use threadbare_hunt::user_code::{UserCode, UserLine, base_name};
 
 /// Lines named for each thread of a livelock.
 const MOST_LINES: usize = 6;
 
 /// The headline and what explains it.
-pub fn lines(places: &Places<'_>) -> Vec<Text> {
+pub fn lines(places: &UserCode<'_>) -> Vec<Text> {
     let end = &places.trace.end;
     let style = if matches!(end, End::Failed { .. }) { Style::Alarm } else { Style::Bold };
     let mut lines = vec![Text::new(style, &title(end, places.trace.events.len()))];
@@ -50,9 +50,9 @@ pub fn title(end: &End, events: usize) -> String {
 }
 
 /// `in check_amounts at account_ring.c:76, thread 0`; nothing where the location is unknown.
-fn scene(places: &Places<'_>, thread: u32, location: u32) -> Option<String> {
+fn scene(places: &UserCode<'_>, thread: u32, location: u32) -> Option<String> {
     let thread_name = places.thread(thread);
-    if let Some(Place { frame, .. }) = place_of_failure(places, thread, location) {
+    if let Some(UserLine { frame, .. }) = places.of_failure(thread, location) {
         let function = if frame.function.is_empty() { "" } else { &format!("in {} ", frame.function) };
         return Some(format!("{function}at {frame}, {thread_name}"));
     }
@@ -60,19 +60,9 @@ fn scene(places: &Places<'_>, thread: u32, location: u32) -> Option<String> {
     (!location.frames.is_empty()).then(|| format!("{location}, {thread_name}"))
 }
 
-/// The user's line of a failure. The end of a run has no stack, but the event that recorded it, or the
-/// operation the thread stood before, may.
-pub fn place_of_failure<'a>(places: &Places<'a>, thread: u32, location: u32) -> Option<Place<'a>> {
-    let is_failure = |event: &&Event| (event.thread, event.kind) == (thread, EventKind::Failure);
-    let recorded = places.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
-    let is_it = |pending: &&Pending| (pending.thread, pending.location) == (thread, location);
-    let stack = recorded.or_else(|| places.trace.pending.iter().find(is_it).map(|pending| pending.stack));
-    places.find(location, stack.unwrap_or(0))
-}
-
 /// `thread 0.1 waits to lock accounts[1].lock (account_ring_dl.c:48 in transfer), held by thread 0.2`.
-fn who_waits(places: &Places<'_>, pending: &Pending) -> String {
-    let place = places.find(pending.location, pending.stack).map(|Place { frame, .. }| {
+fn who_waits(places: &UserCode<'_>, pending: &Pending) -> String {
+    let place = places.find(pending.location, pending.stack).map(|UserLine { frame, .. }| {
         let function = if frame.function.is_empty() { "" } else { &format!(" in {}", frame.function) };
         format!(" ({frame}{function})")
     });
@@ -82,11 +72,11 @@ fn who_waits(places: &Places<'_>, pending: &Pending) -> String {
 }
 
 /// The lines that the threads of a livelock run around in.
-fn circles(places: &Places<'_>) -> Vec<Text> {
+fn circles(places: &UserCode<'_>) -> Vec<Text> {
     let events = &places.trace.events;
     let last_quarter = &events[events.len() - events.len() / 4..];
     let steps = last_quarter.iter().filter(|event| !event.kind.is_silent()).count();
-    let mut seen: BTreeMap<u32, Vec<Place<'_>>> = BTreeMap::new();
+    let mut seen: BTreeMap<u32, Vec<UserLine<'_>>> = BTreeMap::new();
     for event in last_quarter {
         let Some(place) = places.of(event) else { continue };
         let lines = seen.entry(event.thread).or_default();
@@ -105,9 +95,9 @@ fn circles(places: &Places<'_>) -> Vec<Text> {
     lines
 }
 
-fn circle(thread: &str, mut lines: Vec<Place<'_>>) -> Vec<Text> {
+fn circle(thread: &str, mut lines: Vec<UserLine<'_>>) -> Vec<Text> {
     lines.sort_by_key(|place| (&place.frame.file, place.frame.line));
-    let number = |place: &Place<'_>| format!("{}:{}", base_name(&place.frame.file), place.frame.line);
+    let number = |place: &UserLine<'_>| format!("{}:{}", base_name(&place.frame.file), place.frame.line);
     let width = lines.iter().take(MOST_LINES).map(|place| number(place).chars().count()).max().unwrap_or(0);
     let mut circle = vec![Text::new(Style::Plain, &format!("  {thread} runs around in"))];
     circle.extend(lines.iter().take(MOST_LINES).map(|place| {

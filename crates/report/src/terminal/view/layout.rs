@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::paint::{Style, Text};
-use super::place::Places;
 use super::rows::{Block, Cell};
 use super::setting::Setting;
+use threadbare_hunt::user_code::UserCode;
 
 /// A column narrower than this shows too little of a source line.
 const NARROWEST: usize = 26;
@@ -31,7 +31,7 @@ enum Band {
 }
 
 /// The interleaving, with an empty line before it; nothing when there is none.
-pub fn lines(places: &Places<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Text> {
+pub fn lines(places: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Text> {
     let lanes = choose_lanes(places, blocks, width);
     if lanes.is_empty() {
         return Vec::new();
@@ -47,7 +47,7 @@ pub fn lines(places: &Places<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Tex
 }
 
 /// The threads to show. Those that only begin and end are the first to go when room is short.
-fn choose_lanes(places: &Places<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Lane> {
+fn choose_lanes(places: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Lane> {
     let all = lanes(places, blocks, |_| true);
     if all.is_empty() || share(all.len(), width) >= NARROWEST {
         return all;
@@ -57,7 +57,7 @@ fn choose_lanes(places: &Places<'_>, blocks: &[Block<'_>], width: usize) -> Vec<
 }
 
 /// In the order of thread numbers.
-fn lanes(places: &Places<'_>, blocks: &[Block<'_>], wanted: impl Fn(&Cell<'_>) -> bool) -> Vec<Lane> {
+fn lanes(places: &UserCode<'_>, blocks: &[Block<'_>], wanted: impl Fn(&Cell<'_>) -> bool) -> Vec<Lane> {
     let mut threads: Vec<u32> = cells(blocks).filter(|cell| wanted(cell)).map(|cell| cell.thread).collect();
     threads.sort_by_key(|&thread| (places.trace.threads.get(thread as usize), thread));
     threads.dedup();

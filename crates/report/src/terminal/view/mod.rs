@@ -16,13 +16,12 @@
 //! ```
 //!
 //! Time runs downwards. `stretch` cuts the run at its switches, `rows` turns the events of each stretch into
-//! source lines, which `place` finds and `words` comments, `setting` writes them out and `layout` puts them in
+//! source lines, which [`UserCode`] finds and `words` comments, `setting` writes them out and `layout` puts them in
 //! columns. `headline` explains the end. `paint` knows widths and colours.
 
 mod headline;
 mod layout;
 mod paint;
-mod place;
 mod rows;
 mod setting;
 mod stretch;
@@ -33,15 +32,14 @@ mod words;
 use std::borrow::Cow;
 use std::fmt;
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, Frame, Trace};
+use threadbare_trace::{End, Event, EventKind, FailureKind, Trace};
 
-use place::Places;
+use threadbare_hunt::user_code::{SourceLines, UserCode};
 
 /// Displays a run: a headline, an explanation of the end, and the interleaving.
 pub struct View<'a> {
     pub trace: &'a Trace,
-    /// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
-    pub source: &'a dyn Fn(&str, u32) -> Option<String>,
+    pub source: &'a SourceLines<'a>,
     /// Columns of the terminal.
     pub width: usize,
     /// Use ANSI escapes.
@@ -51,24 +49,11 @@ pub struct View<'a> {
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trace = up_to_panic(self.trace);
-        let places = Places::new(&trace, self.source);
+        let places = UserCode::new(&trace, self.source);
         let headline = headline::lines(&places);
         let interleaving = layout::lines(&places, &rows::blocks(&places), self.width);
         headline.iter().chain(&interleaving).try_for_each(|line| line.write(f, self.colour))
     }
-}
-
-/// The user's own lines where a run failed: the failing one, or where each thread stands.
-pub fn scenes(trace: &Trace, source: &dyn Fn(&str, u32) -> Option<String>) -> Vec<Frame> {
-    let places = Places::new(trace, source);
-    let End::Failed { thread, location, .. } = trace.end else { return Vec::new() };
-    let scene = headline::place_of_failure(&places, thread, location).map(|place| place.frame.clone());
-    if location != 0 && scene.is_some() {
-        return scene.into_iter().collect();
-    }
-    let foreign = places.foreign_threads();
-    let stands = trace.pending.iter().filter(|pending| !foreign.contains(&pending.thread));
-    stands.filter_map(|pending| Some(places.find(pending.location, pending.stack)?.frame.clone())).collect()
 }
 
 /// A panic has a long way from where it happens to the end of the process: what it passes is left out.

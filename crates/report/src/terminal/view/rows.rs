@@ -3,9 +3,9 @@
 use threadbare_trace::{End, Event, EventKind, FailureKind, Outcome};
 
 use super::headline;
-use super::place::{Place, Places};
 use super::stretch::{Stretch, stretches};
 use super::words::{self, Detail};
+use threadbare_hunt::user_code::{UserCode, UserLine};
 
 /// A run with more stretches than this is shown without its middle.
 const MOST_STRETCHES: usize = 60;
@@ -55,7 +55,7 @@ pub struct Row<'a> {
 
 #[derive(Clone, Debug)]
 pub enum Head<'a> {
-    Line(Place<'a>),
+    Line(UserLine<'a>),
     /// Something that has no line.
     Note(String),
     /// So many rows are not shown.
@@ -102,7 +102,7 @@ impl Cell<'_> {
 }
 
 /// The whole interleaving, short enough to be read.
-pub fn blocks<'a>(places: &Places<'a>) -> Vec<Block<'a>> {
+pub fn blocks<'a>(places: &UserCode<'a>) -> Vec<Block<'a>> {
     let foreign = places.foreign_threads();
     let mut stretches = stretches(places.trace);
     stretches.retain(|stretch| !foreign.contains(&stretch.thread));
@@ -134,7 +134,7 @@ fn as_cells<'b, 'a>(block: &'b mut Block<'a>) -> Option<&'b mut Vec<Cell<'a>>> {
     }
 }
 
-fn cell<'a>(places: &Places<'a>, stretch: &Stretch) -> Cell<'a> {
+fn cell<'a>(places: &UserCode<'a>, stretch: &Stretch) -> Cell<'a> {
     let mut rows: Vec<Row<'a>> = Vec::new();
     let events = &places.trace.events[stretch.events.clone()];
     let is_noise = |event: &&Event| match event.kind {
@@ -157,11 +157,11 @@ fn cell<'a>(places: &Places<'a>, stretch: &Stretch) -> Cell<'a> {
 }
 
 /// The failure that `event` records is the one that ended the run.
-fn ends_with(places: &Places<'_>, event: &Event) -> bool {
+fn ends_with(places: &UserCode<'_>, event: &Event) -> bool {
     matches!(places.trace.end, End::Failed { thread, location, .. } if (thread, location) == (event.thread, event.location))
 }
 
-fn head<'a>(places: &Places<'a>, event: &Event) -> Head<'a> {
+fn head<'a>(places: &UserCode<'a>, event: &Event) -> Head<'a> {
     match event.kind {
         EventKind::Begin => Head::Note("begins".into()),
         EventKind::End => Head::Note("ends".into()),
@@ -194,7 +194,7 @@ fn shorten(cell: &mut Cell<'_>) {
 }
 
 /// Marks where the run ended: the line that failed, or where each thread waits.
-fn add_end<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>) {
+fn add_end<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>) {
     match places.trace.end {
         End::Failed { kind: FailureKind::Deadlock, .. } => {
             let waiting = waiting(places);
@@ -210,7 +210,7 @@ fn add_end<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>) {
     }
 }
 
-fn waiting<'a>(places: &Places<'a>) -> Vec<Cell<'a>> {
+fn waiting<'a>(places: &UserCode<'a>) -> Vec<Cell<'a>> {
     let foreign = places.foreign_threads();
     let blocked = places.trace.pending.iter().filter(|pending| pending.blocked);
     let blocked = blocked.filter(|pending| !foreign.contains(&pending.thread));
@@ -223,8 +223,8 @@ fn waiting<'a>(places: &Places<'a>) -> Vec<Cell<'a>> {
     cell.collect()
 }
 
-fn add_failure<'a>(places: &Places<'a>, blocks: &mut Vec<Block<'a>>, thread: u32, location: u32) {
-    let place = headline::place_of_failure(places, thread, location);
+fn add_failure<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, thread: u32, location: u32) {
+    let place = places.of_failure(thread, location);
     let location = places.trace.locations.get(location as usize).filter(|known| !known.frames.is_empty());
     let nameless = || location.map_or_else(|| words::NO_LINE.into(), ToString::to_string);
     let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));

@@ -2,7 +2,7 @@
 
 use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Pending};
 
-use super::place::Places;
+use threadbare_hunt::user_code::UserCode;
 
 /// Stands where a source line should.
 pub const NO_LINE: &str = "(no source line)";
@@ -23,7 +23,7 @@ impl From<&str> for Detail {
 }
 
 /// Nothing where the source line says it all.
-pub fn detail(places: &Places<'_>, event: &Event) -> Option<Detail> {
+pub fn detail(places: &UserCode<'_>, event: &Event) -> Option<Detail> {
     if event.kind.is_access() {
         return Some(access(places, event));
     }
@@ -48,7 +48,7 @@ pub fn detail(places: &Places<'_>, event: &Event) -> Option<Detail> {
     Some(words.into())
 }
 
-fn access(places: &Places<'_>, event: &Event) -> Detail {
+fn access(places: &UserCode<'_>, event: &Event) -> Detail {
     let verb = match (event.kind, event.outcome) {
         (EventKind::Read | EventKind::AtomicLoad, _) => "reads",
         (EventKind::AtomicRmw, Outcome::Failed) => "exchanges nothing, finds",
@@ -75,7 +75,7 @@ pub fn value(value: u64, size: u32) -> String {
 }
 
 /// An event that no source line is known for.
-pub fn nameless(places: &Places<'_>, event: &Event) -> String {
+pub fn nameless(places: &UserCode<'_>, event: &Event) -> String {
     let location = places.trace.locations.get(event.location as usize);
     let known = location.filter(|location| !location.frames.is_empty());
     match (known, event.kind.is_access()) {
@@ -86,7 +86,7 @@ pub fn nameless(places: &Places<'_>, event: &Event) -> String {
     }
 }
 
-fn operation(places: &Places<'_>, event: &Event) -> String {
+fn operation(places: &UserCode<'_>, event: &Event) -> String {
     match places.object(event.object) {
         Some(object) => format!("{} {object}", event.kind),
         None => event.kind.to_string(),
@@ -94,7 +94,7 @@ fn operation(places: &Places<'_>, event: &Event) -> String {
 }
 
 /// `waits to lock accounts[1].lock`.
-pub fn waiting(places: &Places<'_>, pending: &Pending) -> String {
+pub fn waiting(places: &UserCode<'_>, pending: &Pending) -> String {
     let on = |verb: &str, nameless: &str| {
         format!("waits {verb} {}", places.object(pending.object).unwrap_or(nameless))
     };
@@ -116,7 +116,7 @@ pub fn waiting(places: &Places<'_>, pending: &Pending) -> String {
 }
 
 /// The thread that a join is about.
-pub fn joined(places: &Places<'_>, object: u32) -> Option<u32> {
+pub fn joined(places: &UserCode<'_>, object: u32) -> Option<u32> {
     match places.trace.objects.get(object as usize)?.name {
         ObjectName::Thread(thread) => Some(thread),
         _ => None,
@@ -124,7 +124,7 @@ pub fn joined(places: &Places<'_>, object: u32) -> Option<u32> {
 }
 
 /// `, held by thread 0.2`; nothing where no holder is known or the words above say it.
-pub fn holders(places: &Places<'_>, pending: &Pending) -> String {
+pub fn holders(places: &UserCode<'_>, pending: &Pending) -> String {
     if pending.holders.is_empty() || pending.kind == EventKind::Join {
         return String::new();
     }

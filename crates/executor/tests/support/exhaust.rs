@@ -1,4 +1,4 @@
-//! Every schedule of a small program.
+//! Every schedule of a small program, by a search that shares nothing with the strategies: their reference in tests.
 //!
 //! Depth first: a run goes by its plan's policy, and each decision that could have gone another way is the
 //! beginning of another run. What comes after a state does not depend on how the program got there, so a state
@@ -7,10 +7,8 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
+use threadbare_executor::{Run, RunError, Worker};
 use threadbare_trace::{Plan, Turns};
-
-use crate::run::Run;
-use crate::worker::{RunError, Worker};
 
 /// How an exhaustive search went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,9 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use threadbare_executor::{Keep, Limits, Target, Worker, exhaust};
-use threadbare_rank::{Decision, Feedback, Next, Schedule, Settings, Strategy, by_name};
-use threadbare_trace::{Plan, Policy};
+use exhaust::exhaust;
+use threadbare_executor::{Keep, Limits, Target, Worker, learn};
+use threadbare_hunt::methods;
+use threadbare_search::{Decision, Feedback, Next, Schedule, Settings, Strategy};
+use threadbare_trace::Plan;
+
+#[path = "../../executor/tests/support/exhaust.rs"]
+mod exhaust;
 
 /// A program of `tests/programs`, compiled and started, and the plan that knows what it shares.
 struct Subject {
@@ -23,18 +28,14 @@ impl Subject {
         let target = Target { program, arguments: vec![argument.into()], ..Target::default() };
         let mut worker = Worker::start(&target, &Limits::default()).expect("the program starts");
         let mut plan = Plan::default();
-        for seed in 0..4 {
-            let learning = Plan { learn: true, policy: Policy::Random { seed }, ..plan.clone() };
-            let learnt = worker.run(&learning).expect("a run").learnt();
-            plan.tracked.extend(learnt);
-        }
+        learn(&mut worker, &mut plan).expect("the runs that learn");
         Subject { worker, plan, _directory: directory }
     }
 
     /// Everything that a strategy visits.
     fn visit(&mut self, name: &str, bound: u32) -> Vec<Visit> {
         let settings = Settings { bound, ..Settings::new(self.plan.clone()) };
-        let mut strategy = by_name(name, settings).expect("a strategy");
+        let mut strategy = (methods::by_name(name).expect("a strategy").make)(settings);
         let mut visited = Vec::new();
         while let Some(schedule) = next(strategy.as_mut()) {
             let run = self.worker.run(&schedule.plan).expect("a run");
@@ -42,7 +43,7 @@ impl Subject {
             let picks: Vec<String> = feedback.picks().map(|thread| thread.to_string()).collect();
             let preemptions = preemptions(&feedback);
             visited.push(Visit { picks: picks.concat(), preemptions, output: run.output(100) });
-            strategy.take(&feedback);
+            strategy.tell(schedule.token, &feedback);
             assert!(visited.len() < 20_000, "{name} does not end");
         }
         visited
@@ -73,7 +74,7 @@ fn compile(source: &PathBuf, program: &Path) {
 
 /// One run at a time, so that there is never anything to wait for.
 fn next(strategy: &mut dyn Strategy) -> Option<Schedule> {
-    match strategy.next() {
+    match strategy.ask() {
         Next::Run(schedule) => Some(schedule),
         Next::Exhausted => None,
         Next::Wait => panic!("nothing is under way"),
@@ -163,13 +164,13 @@ fn a_seed_fixes_what_is_drawn() {
         let mut subject = Subject::new("writes.c", "2");
         let mut draw = |seed| {
             let settings = Settings::new(Plan { seed, ..subject.plan.clone() });
-            let mut strategy = by_name(name, settings).expect("a strategy");
+            let mut strategy = (methods::by_name(name).expect("a strategy").make)(settings);
             let mut outputs = Vec::new();
             for _ in 0..40 {
                 let schedule = next(strategy.as_mut()).expect("there is no end to samples");
                 let run = subject.worker.run(&schedule.plan).expect("a run");
                 outputs.push(run.output(100));
-                strategy.take(&Feedback::of(&run, &schedule));
+                strategy.tell(schedule.token, &Feedback::of(&run, &schedule));
             }
             outputs
         };

@@ -1,0 +1,123 @@
+//! `cargo threadbare test`: every test of the project, each hunted in by itself.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use threadbare_executor::Target;
+use threadbare_hunt::clip::Origin;
+use threadbare_hunt::suite::{self, SuiteSummary, Test};
+use threadbare_hunt::{Budget, Event, HuntConfig, StrategyChoice, Subject};
+use threadbare_report::Reporter;
+
+use super::REPLAY;
+use super::arguments::CargoTestOptions;
+use super::listing::{self, Case, HARNESS_THREADS};
+use super::project::{Built, Project};
+use crate::problem::Problem;
+use crate::{exit, output, session, target};
+
+/// For each test, unless the user says otherwise.
+const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
+
+pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    session::check_directory(&options.hunt.search.out)?;
+    let project = Project::find(&options.hunt.cargo)?;
+    let built = project.build("test", &options.hunt.cargo.build_arguments())?;
+    for name in &built.in_compiler {
+        eprintln!("     Skipping {name}, which runs inside the compiler");
+    }
+    if options.no_hunt {
+        return run_once(&built, options);
+    }
+    let listings: Vec<_> =
+        built.executables.iter().map(|executable| listing::list(executable, options)).collect();
+    let ignored = listings.iter().map(|listing| listing.ignored).sum();
+    let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
+    let search = &options.hunt.search;
+    let jobs = search.configure(HuntConfig::new(StrategyChoice::Hunt), BUDGET).jobs;
+    let mut reporter = search.output.reporter(REPLAY);
+    let mut emit = |event: Event<'_>| reporter.report(&event);
+    let started = Event::SuiteStarted { tests: cases.len(), programs: built.executables.len() };
+    emit(started).map_err(output::problem)?;
+    let make = |index: usize, worker: u32| test(&cases[index], worker, options, cancelled);
+    let is_cancelled = || cancelled.load(Ordering::Relaxed);
+    let summary = suite::run(cases.len(), jobs, ignored, &make, &is_cancelled, &mut emit)?;
+    exit_code(&summary, options, built.incomplete, is_cancelled())
+}
+
+/// As `cargo test` does it.
+fn run_once(built: &Built, options: &CargoTestOptions) -> Result<u8, Problem> {
+    let mut failed = false;
+    for executable in &built.executables {
+        eprintln!("     Running {}", executable.name);
+        let mut command = executable.command();
+        let status = command.args(&options.filter).args(&options.arguments).status();
+        let status = status.map_err(|error| Problem::file("run", &executable.path, error))?;
+        failed |= !status.success();
+    }
+    match (failed, built.incomplete) {
+        (true, _) => Ok(exit::FOUND),
+        (false, true) => Err(incomplete()),
+        (false, false) => Ok(exit::NOTHING_FOUND),
+    }
+}
+
+fn incomplete() -> Problem {
+    Problem::new("some of the project does not build; what does was tested")
+}
+
+/// A test, for the worker with this number.
+fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Test {
+    let target = Target { lane: worker, ..case.executable.target(case.arguments.clone()) };
+    let origin = Origin {
+        target: case.executable.path.to_string_lossy().into_owned(),
+        compiler_arguments: case.executable.recipe.clone(),
+        arguments: case.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        input: None,
+    };
+    let config = HuntConfig {
+        seed: options.hunt.seed,
+        max_events: options.hunt.limits.max_events,
+        limits: target::limits(&options.hunt.limits, cancelled),
+        harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
+        ..HuntConfig::new(StrategyChoice::Hunt)
+    };
+    let config = options.hunt.search.configure(config, BUDGET);
+    let name = case.name.as_ref().unwrap_or(&case.executable.name).clone();
+    Test {
+        program: case.executable.name.clone(),
+        // A program with a harness of its own is run from there.
+        name: case.name.clone().unwrap_or_else(|| "main".to_owned()),
+        subject: Subject { target, origin, name, unsaved_input: None },
+        // Tests run side by side, each with one worker.
+        config: HuntConfig { stop_at_first: true, jobs: 1, ..config },
+    }
+}
+
+fn exit_code(
+    summary: &SuiteSummary,
+    options: &CargoTestOptions,
+    is_incomplete: bool,
+    is_interrupted: bool,
+) -> Result<u8, Problem> {
+    match summary {
+        SuiteSummary { failed: 1.., .. } => Ok(exit::FOUND),
+        _ if is_incomplete => Err(incomplete()),
+        SuiteSummary { tests: 0, ignored, .. } if !is_interrupted => Err(nothing_to_run(options, *ignored)),
+        SuiteSummary { could_not_run: 1.., .. } => Ok(exit::COULD_NOT_RUN),
+        _ if is_interrupted => Ok(exit::INTERRUPTED),
+        _ => Ok(exit::NOTHING_FOUND),
+    }
+}
+
+/// Who mistypes a name is not told that all is well.
+fn nothing_to_run(options: &CargoTestOptions, ignored: u64) -> Problem {
+    match (&options.filter, ignored) {
+        (_, 1..) => Problem::new("no tests to run: those that were asked for are ignored")
+            .help("to run them: cargo threadbare test [FILTER] -- --ignored"),
+        (Some(filter), 0) => Problem::new(format!("no tests to run: no name contains `{filter}`"))
+            .help("to see all names: cargo test -- --list"),
+        (None, 0) => Problem::new("no tests to run"),
+    }
+}

@@ -1,0 +1,101 @@
+//! `threadbare predict`: what one run almost did, and a second run that does it; or what a trace says alone.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use threadbare_formats::import::{ImportError, Wrong};
+use threadbare_formats::{import, trace_file};
+use threadbare_hunt::from_trace::{self, PredictError};
+use threadbare_hunt::{Budget, Event, HuntConfig, StrategyChoice};
+use threadbare_predict::{ConfirmConfig, Pattern, pattern};
+use threadbare_report::Reporter;
+use threadbare_trace::Trace;
+
+use crate::arguments::{OutputOptions, PredictOptions};
+use crate::problem::Problem;
+use crate::{record, session, target};
+
+pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let patterns = patterns(options)?;
+    match (&options.trace, &options.target) {
+        (Some(path), _) => predict_from(path, &patterns, &options.output),
+        (None, Some(target)) => {
+            let subject = target::prepare(target, &options.launch, &options.out)?;
+            let strategy = StrategyChoice::Predict(ConfirmConfig {
+                patterns,
+                recordings: options.runs,
+                policy: record::policy(options.schedule, options.launch.seed),
+            });
+            let config = HuntConfig::new(strategy);
+            let config = HuntConfig {
+                budget: options.budget.unwrap_or(Budget::UNLIMITED),
+                jobs: options.jobs.unwrap_or(config.jobs),
+                seed: options.launch.seed,
+                max_events: options.launch.limits.max_events,
+                limits: target::limits(&options.launch.limits, cancelled),
+                out: options.out.clone(),
+                ..config
+            };
+            session::search_and_report(&subject, &config, &options.output, "threadbare replay")
+        }
+        (None, None) => Err(Problem::new("neither a program nor a trace to predict from")),
+    }
+}
+
+/// The built-in patterns, and the user's.
+fn patterns(options: &PredictOptions) -> Result<Vec<Pattern>, Problem> {
+    let mut patterns = pattern::built_in();
+    for path in &options.patterns {
+        let text = std::fs::read_to_string(path).map_err(|error| Problem::file("read", path, error))?;
+        let further = pattern::parse(&text).map_err(|error| Problem::file("read", path, error))?;
+        patterns.extend(further);
+    }
+    Ok(patterns)
+}
+
+/// Predictions from a trace, with no program to confirm them.
+fn predict_from(path: &Path, patterns: &[Pattern], output: &OutputOptions) -> Result<u8, Problem> {
+    let trace = read_trace(path)?;
+    let mut reporter = output.reporter("threadbare replay");
+    let mut emit = |event: Event<'_>| reporter.report(&event);
+    let summary = from_trace::predict(trace, patterns, &mut emit).map_err(|error| match error {
+        PredictError::Trace(error) => Problem::file("predict from", path, error),
+        PredictError::Hunt(error) => error.into(),
+    })?;
+    Ok(session::exit_code(&summary, false))
+}
+
+/// A trace in any format, told by its first bytes and by its name.
+fn read_trace(path: &Path) -> Result<Trace, Problem> {
+    let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
+    if bytes.starts_with(trace_file::MAGIC) {
+        return trace_file::read(&bytes).map_err(|error| Problem::file("read", path, error));
+    }
+    let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
+    let trace = if is_csv { import::csv(&bytes) } else { import::std(&bytes) };
+    trace.map_err(|error| {
+        let problem = Problem::file("read", path, &error);
+        match help(&error, if is_csv { "CSV" } else { "STD" }) {
+            Some(help) => problem.help(help),
+            None => problem,
+        }
+    })
+}
+
+/// What to do about a file that is not a trace in `format`, where the line that is wrong does not say it.
+fn help(error: &ImportError, format: &str) -> Option<String> {
+    match error.wrong {
+        Wrong::UnknownOperation(_) => Some(format!("the operations are {}", import::OPERATIONS)),
+        // Not even the first line is one of a trace.
+        Wrong::NotUtf8 | Wrong::Form { .. } | Wrong::Truncated { .. } | Wrong::Cells(_)
+            if error.line == 1 =>
+        {
+            Some(format!(
+                "a trace is a file that `threadbare record` wrote, or one in RAPID's STD or (by the ending .csv) CSV \
+                 format; this was read as {format}"
+            ))
+        }
+        _ => None,
+    }
+}

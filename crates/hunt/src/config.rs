@@ -1,0 +1,116 @@
+//! What a session is to do, and with what.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use threadbare_executor::{Limits, Target};
+use threadbare_predict::{ConfirmConfig, Confirming};
+use threadbare_search::{Settings, Strategy, StrategyEntry, Tuple};
+use threadbare_trace::Plan;
+
+use crate::clip::Origin;
+use crate::{Budget, methods, whole_file};
+
+/// The program that a session is about.
+pub struct Subject {
+    pub target: Target,
+    /// How it was named, for clips.
+    pub origin: Origin,
+    /// What the names of its clips begin with.
+    pub name: String,
+    /// Standard input that stands in no file yet. Clips name one, and it is written beside them.
+    pub unsaved_input: Option<Vec<u8>>,
+}
+
+impl Subject {
+    /// Makes sure that what clips name as standard input is there.
+    pub(crate) fn save_input(&self) -> io::Result<()> {
+        match (&self.unsaved_input, &self.origin.input) {
+            (Some(bytes), Some(named)) => {
+                whole_file::write_into(Path::new(&named.path), |out| out.write_all(bytes))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What a session is to do, and within what limits.
+pub struct HuntConfig {
+    pub budget: Budget,
+    pub strategy: StrategyChoice,
+    /// Stop at the first finding.
+    pub stop_at_first: bool,
+    /// Report data races, whether they make anything fail or not.
+    pub races: bool,
+    /// Waits that may end without a notification, in each run.
+    pub spurious: u32,
+    /// Workers side by side.
+    pub jobs: u32,
+    pub seed: u64,
+    /// The most events of a run.
+    pub max_events: u64,
+    pub limits: Limits,
+    /// Where clips go.
+    pub out: PathBuf,
+    /// Threads that the program has before it does anything of its own. With no more than these there is nothing to
+    /// schedule, and the session ends early.
+    pub harness_threads: u32,
+}
+
+/// The strategy of a session.
+pub enum StrategyChoice {
+    /// All methods together.
+    Hunt,
+    /// One strategy.
+    Named {
+        entry: StrategyEntry,
+        bound: u32,
+        tuples: Option<Vec<Tuple>>,
+        /// In bytes.
+        memory: u64,
+    },
+    /// Predictions, each followed to a verdict. Failures are reported only as the harm of an anomaly.
+    Predict(ConfirmConfig),
+}
+
+impl HuntConfig {
+    /// As many workers as there are processors, no limit on time or runs.
+    pub fn new(strategy: StrategyChoice) -> HuntConfig {
+        HuntConfig {
+            budget: Budget::UNLIMITED,
+            strategy,
+            stop_at_first: false,
+            races: false,
+            spurious: 0,
+            jobs: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+            seed: 0,
+            max_events: Plan::default().max_events,
+            limits: Limits::default(),
+            out: PathBuf::from("threadbare-out"),
+            harness_threads: 0,
+        }
+    }
+
+    pub(crate) fn make_strategy(&self) -> Box<dyn Strategy> {
+        let plan = Plan {
+            races: self.races,
+            spurious: self.spurious,
+            max_events: self.max_events,
+            seed: self.seed,
+            ..Plan::default()
+        };
+        match &self.strategy {
+            StrategyChoice::Hunt => Box::new(methods::hunt(&Settings::new(plan))),
+            StrategyChoice::Named { entry, bound, tuples, memory } => {
+                let (bound, tuples, memory) = (*bound, tuples.clone(), *memory);
+                (entry.make)(Settings { plan, bound, tuples, memory })
+            }
+            StrategyChoice::Predict(config) => Box::new(Confirming::new(plan, config.clone())),
+        }
+    }
+
+    /// A failing run is a finding of its own.
+    pub(crate) fn reports_failures(&self) -> bool {
+        !matches!(self.strategy, StrategyChoice::Predict(_))
+    }
+}

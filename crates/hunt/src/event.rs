@@ -1,0 +1,42 @@
+//! What a session says, as it happens.
+
+use std::io;
+use std::path::Path;
+
+use crate::replay::{Divergence, Replay};
+use crate::suite::{SuiteSummary, TestReport};
+use crate::{Budget, Finding, Summary};
+
+/// One thing that a session, or a suite of them, has to say.
+pub enum Event<'a> {
+    /// A session begins.
+    Started { budget: Budget },
+    /// Where a session is, between two rounds of runs.
+    Progress(Progress),
+    /// Something was found. Its clip is written.
+    Found(&'a Finding),
+    /// A clip could not be written there.
+    ClipNotWritten { directory: &'a Path, error: &'a io::Error },
+    /// A session is over.
+    Finished(&'a Summary),
+    /// A suite begins.
+    SuiteStarted { tests: usize, programs: usize },
+    /// A test of a suite is over.
+    TestFinished(&'a TestReport),
+    /// A suite is over.
+    SuiteFinished(&'a SuiteSummary),
+    /// A run did not go as its clip says.
+    Diverged { divergence: &'a Divergence, ended: &'a str, still_fails: bool },
+    /// A clip was followed as often as it was to be.
+    Replayed(&'a Replay),
+}
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    pub runs: u64,
+    pub findings: u64,
+}
+
+/// Takes events. An error ends the session: there is nobody left to tell.
+pub type Emit<'a> = dyn FnMut(Event<'_>) -> io::Result<()> + 'a;

@@ -1,0 +1,50 @@
+//! The strategies by name, and the one that combines several.
+
+use threadbare_search::registry::GENERAL;
+use threadbare_search::{Settings, Strategy, StrategyEntry};
+
+use crate::Pipeline;
+
+/// The methods that are strategies of their own. A new method is one line here.
+const METHODS: &[StrategyEntry] = &[threadbare_rank::STRATEGY, threadbare_predict::STRATEGY];
+
+/// Every strategy that users can name, the methods first.
+pub fn all() -> impl Iterator<Item = &'static StrategyEntry> {
+    METHODS.iter().chain(GENERAL)
+}
+
+/// The strategy with this name.
+pub fn by_name(name: &str) -> Option<&'static StrategyEntry> {
+    all().find(|entry| entry.name == name)
+}
+
+/// The members of the hunt, and how many runs each has in turn before all take turns: a recording shows what memory is
+/// shared, then come the simplest schedules, then what a recording predicts.
+const MEMBERS: [&str; 4] = ["predict", "rank", "random", "pct"];
+const OPENING: [(usize, usize); 3] = [(0, 1), (1, 5), (0, 8)];
+
+/// The search of `threadbare hunt`.
+pub fn hunt(settings: &Settings) -> Pipeline {
+    let members = MEMBERS.iter().filter_map(|name| by_name(name));
+    let strategies: Vec<Box<dyn Strategy>> = members.map(|entry| (entry.make)(settings.clone())).collect();
+    Pipeline::new("hunt", strategies, &OPENING)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Protects the hunt against a member whose name has changed: it would be left out without a word.
+    #[test]
+    fn every_member_of_the_hunt_has_a_strategy() {
+        for name in MEMBERS {
+            assert!(by_name(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_two_strategies_have_the_same_name() {
+        let names: std::collections::HashSet<&str> = all().map(|entry| entry.name).collect();
+        assert_eq!(names.len(), all().count());
+    }
+}

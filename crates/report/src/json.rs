@@ -1,0 +1,327 @@
+//! One JSON object a line, as `docs/json.md` describes. Fields are added, never renamed or removed.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Serialize, Serializer};
+use threadbare_hunt::replay::Replay;
+use threadbare_hunt::suite::{SuiteSummary, TestReport, TestResult};
+use threadbare_hunt::{Event, Finding, PredictionFigures, SourceLine, Summary};
+use threadbare_search::{Tuple, Variables};
+
+use crate::{Reporter, write_now};
+
+pub struct Json {
+    out: Box<dyn Write>,
+}
+
+impl Json {
+    pub fn new(out: Box<dyn Write>) -> Json {
+        Json { out }
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let text = serde_json::to_string(line).map_err(io::Error::from)?;
+        write_now(&mut self.out, &(text + "\n"))
+    }
+}
+
+impl Reporter for Json {
+    fn report(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Found(finding) => self.line(&FindingLine::of(finding)),
+            Event::Finished(summary) => self.line(&SummaryLine::of(summary)),
+            Event::TestFinished(report) => {
+                report.findings.iter().try_for_each(|finding| self.line(&FindingLine::of(finding)))?;
+                self.line(&TestLine::of(report))
+            }
+            Event::SuiteFinished(summary) => self.line(&SuiteLine::of(summary)),
+            Event::Replayed(replay) => self.line(&ReplayLine::of(replay)),
+            Event::Started { .. }
+            | Event::Progress(_)
+            | Event::ClipNotWritten { .. }
+            | Event::SuiteStarted { .. }
+            | Event::Diverged { .. } => Ok(()),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct FindingLine<'a> {
+    r#type: &'static str,
+    kind: &'static str,
+    confirmed: bool,
+    failure: &'a str,
+    locations: Vec<Location<'a>>,
+    variables: &'a [String],
+    threads: &'a [String],
+    clip: Option<&'a Path>,
+    run: u64,
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "tuple")]
+    tuple: Option<Tuple>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test: Option<&'a str>,
+    #[serde(flatten)]
+    anomaly: Option<AnomalyFields<'a>>,
+}
+
+#[derive(Serialize)]
+struct AnomalyFields<'a> {
+    label: &'static str,
+    pattern: &'a str,
+    unit: Option<&'static str>,
+    count: u64,
+    harm: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Location<'a> {
+    file: &'a str,
+    line: u32,
+    column: u32,
+    function: &'a str,
+}
+
+impl<'a> FindingLine<'a> {
+    fn of(finding: &'a Finding) -> FindingLine<'a> {
+        let location = |line: &'a SourceLine| Location {
+            file: &line.file,
+            line: line.line,
+            column: line.column,
+            function: &line.function,
+        };
+        FindingLine {
+            r#type: "finding",
+            kind: finding.kind,
+            confirmed: finding.is_confirmed(),
+            failure: &finding.failure,
+            locations: finding.locations.iter().map(location).collect(),
+            variables: &finding.variables,
+            threads: &finding.threads,
+            clip: finding.clip.as_deref(),
+            run: finding.run,
+            method: finding.method,
+            tuple: finding.tuple,
+            test: finding.test.as_deref(),
+            anomaly: finding.anomaly.as_ref().map(|anomaly| AnomalyFields {
+                label: anomaly.label,
+                pattern: &anomaly.pattern,
+                unit: anomaly.unit,
+                count: anomaly.count,
+                harm: finding.harm.map(|harm| harm.name()),
+            }),
+        }
+    }
+}
+
+/// As an array, with a word where all variables are meant.
+fn tuple<S: Serializer>(tuple: &Option<Tuple>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Part {
+        Number(u32),
+        Word(&'static str),
+    }
+    let parts = tuple.map(|Tuple { c, v, t, l }| {
+        let v = match v {
+            Variables::Some(v) => Part::Number(v),
+            Variables::All => Part::Word("all"),
+        };
+        [Part::Number(c), v, Part::Number(t), Part::Number(l)]
+    });
+    parts.serialize(serializer)
+}
+
+#[derive(Serialize)]
+struct SummaryLine {
+    r#type: &'static str,
+    runs: u64,
+    events: u64,
+    seconds: f64,
+    findings: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    unconfirmed: u64,
+    methods: BTreeMap<&'static str, MethodFields>,
+    exhausted: bool,
+    #[serde(skip_serializing_if = "is_zero")]
+    dropped: u64,
+    stopped: StoppedFields,
+    #[serde(skip_serializing_if = "is_zero")]
+    beginnings: u64,
+    #[serde(flatten)]
+    predictions: Option<PredictionFields>,
+}
+
+#[derive(Serialize)]
+struct MethodFields {
+    runs: u64,
+    findings: u64,
+}
+
+#[derive(Serialize)]
+struct StoppedFields {
+    max_events: u64,
+    time_limit: u64,
+    memory_limit: u64,
+}
+
+#[derive(Serialize)]
+struct PredictionFields {
+    predicted: u64,
+    confirmed: u64,
+    failed: u64,
+    r#false: u64,
+    infeasible: u64,
+    kinds: BTreeMap<&'static str, KindFields>,
+}
+
+#[derive(Serialize)]
+struct KindFields {
+    predicted: u64,
+    confirmed: u64,
+    failed: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl SummaryLine {
+    fn of(summary: &Summary) -> SummaryLine {
+        let methods = summary.methods.iter();
+        SummaryLine {
+            r#type: "summary",
+            runs: summary.runs,
+            events: summary.events,
+            seconds: summary.seconds,
+            findings: summary.findings,
+            unconfirmed: summary.unconfirmed,
+            methods: methods
+                .map(|(&name, figures)| {
+                    (name, MethodFields { runs: figures.runs, findings: figures.findings })
+                })
+                .collect(),
+            exhausted: summary.exhausted,
+            dropped: summary.dropped,
+            stopped: StoppedFields {
+                max_events: summary.stopped.max_events,
+                time_limit: summary.stopped.time_limit,
+                memory_limit: summary.stopped.memory_limit,
+            },
+            beginnings: summary.beginnings,
+            predictions: summary.predictions.as_ref().map(PredictionFields::of),
+        }
+    }
+}
+
+impl PredictionFields {
+    fn of(figures: &PredictionFigures) -> PredictionFields {
+        let kind = |(&name, &[predicted, confirmed, failed]): (&&'static str, &[u64; 3])| {
+            (name, KindFields { predicted, confirmed, failed })
+        };
+        PredictionFields {
+            predicted: figures.predicted,
+            confirmed: figures.confirmed,
+            failed: figures.failed,
+            // Without a program nothing was tried, so nothing was found false.
+            r#false: if figures.witnessed.is_some() { 0 } else { figures.not_so() },
+            infeasible: figures.infeasible,
+            kinds: figures.kinds.iter().map(kind).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct TestLine<'a> {
+    r#type: &'static str,
+    program: &'a str,
+    test: &'a str,
+    result: &'static str,
+    runs: u64,
+    beginnings: u64,
+    late: u64,
+    unconfirmed: u64,
+    seconds: f64,
+    problem: Option<&'a str>,
+}
+
+impl<'a> TestLine<'a> {
+    fn of(report: &'a TestReport) -> TestLine<'a> {
+        let summary = report.summary.as_ref();
+        let (result, problem) = match &report.result {
+            TestResult::Passed => ("passed", None),
+            TestResult::PassedInPart => ("passed-in-part", None),
+            TestResult::NoThreads => ("no-threads", None),
+            TestResult::Failed => ("failed", None),
+            TestResult::CouldNotRun(problem) => ("could-not-run", Some(problem.as_str())),
+        };
+        TestLine {
+            r#type: "test",
+            program: &report.program,
+            test: &report.test,
+            result,
+            runs: report.runs(),
+            beginnings: summary.map_or(0, |summary| summary.beginnings),
+            late: summary.map_or(0, |summary| summary.stopped.time_limit),
+            unconfirmed: summary.map_or(0, |summary| summary.unconfirmed),
+            seconds: report.seconds,
+            problem,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct SuiteLine {
+    r#type: &'static str,
+    tests: u64,
+    passed: u64,
+    passed_in_part: u64,
+    no_threads: u64,
+    failed: u64,
+    could_not_run: u64,
+    ignored: u64,
+    runs: u64,
+    findings: u64,
+    seconds: f64,
+}
+
+impl SuiteLine {
+    fn of(summary: &SuiteSummary) -> SuiteLine {
+        SuiteLine {
+            r#type: "summary",
+            tests: summary.tests,
+            passed: summary.passed,
+            passed_in_part: summary.passed_in_part,
+            no_threads: summary.no_threads,
+            failed: summary.failed,
+            could_not_run: summary.could_not_run,
+            ignored: summary.ignored,
+            runs: summary.runs,
+            findings: summary.findings,
+            seconds: summary.seconds,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ReplayLine {
+    r#type: &'static str,
+    clip: String,
+    runs: u64,
+    reproduced: u64,
+    diverged_at: Option<usize>,
+}
+
+impl ReplayLine {
+    fn of(replay: &Replay) -> ReplayLine {
+        ReplayLine {
+            r#type: "replay",
+            clip: replay.clip.display().to_string(),
+            runs: replay.runs,
+            reproduced: replay.reproduced,
+            diverged_at: replay.diverged_at,
+        }
+    }
+}

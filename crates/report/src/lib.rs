@@ -1,0 +1,122 @@
+//! What users see of a hunt.
+//!
+//! A [`Reporter`] is fed by one stream of [`Event`]s and writes them in its own way. [`FORMATS`] lists all of them by
+//! name. [`WithProgress`] puts a progress bar around any of them.
+//!
+//! | module | writes |
+//! |---|---|
+//! | `terminal` | text for a person: columns of source lines, summaries |
+//! | `json` | one JSON object a line, as `docs/json.md` describes |
+//! | `list` | one line for each finding |
+//!
+//! # A format in one file
+//!
+//! ```
+//! use std::io;
+//! use threadbare_hunt::Event;
+//! use threadbare_report::Reporter;
+//!
+//! /// Counts what was found.
+//! struct Count(u64);
+//!
+//! impl Reporter for Count {
+//!     fn report(&mut self, event: &Event<'_>) -> io::Result<()> {
+//!         self.0 += u64::from(matches!(event, Event::Found(_)));
+//!         Ok(())
+//!     }
+//! }
+//! ```
+
+mod json;
+mod list;
+mod progress;
+mod terminal;
+
+use std::io::{self, Write};
+
+pub use progress::WithProgress;
+pub use terminal::{TestLine, plain_view};
+use threadbare_hunt::Event;
+
+/// Writes what a session says.
+pub trait Reporter {
+    /// Takes the next event. An error ends the session: there is nobody left to tell.
+    fn report(&mut self, event: &Event<'_>) -> io::Result<()>;
+}
+
+/// How reports are written.
+#[derive(Clone, Debug)]
+pub struct ReportConfig {
+    /// The command that takes a clip.
+    pub replay_command: &'static str,
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Use ANSI escapes.
+    pub colour: bool,
+}
+
+/// Width where the output is not a terminal.
+const PLAIN_WIDTH: usize = 120;
+
+impl ReportConfig {
+    /// As fits standard output.
+    pub fn for_stdout(replay_command: &'static str) -> ReportConfig {
+        let terminal = console::Term::stdout();
+        let width = match terminal.size_checked() {
+            Some((_, columns)) if terminal.is_term() => usize::from(columns),
+            _ => PLAIN_WIDTH,
+        };
+        ReportConfig { replay_command, width, colour: console::colors_enabled() }
+    }
+}
+
+/// An output format.
+#[derive(Clone, Copy)]
+pub struct Format {
+    pub name: &'static str,
+    /// What it writes, as `--help` says it.
+    pub summary: &'static str,
+    pub make: fn(ReportConfig, Box<dyn Write>) -> Box<dyn Reporter>,
+}
+
+/// Every output format, the default first. A new format is one line here.
+pub const FORMATS: &[Format] = &[
+    Format {
+        name: "text",
+        summary: "columns of source lines, for a person",
+        make: |config, out| Box::new(terminal::Terminal::new(config, out)),
+    },
+    Format { name: "json", summary: "one JSON object a line", make: |_, out| Box::new(json::Json::new(out)) },
+    Format {
+        name: "list",
+        summary: "one line for each finding",
+        make: |_, out| Box::new(list::List::new(out)),
+    },
+];
+
+/// The format with this name.
+pub fn format(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}
+
+/// Standard output. Every message is there as soon as it was written, whatever comes next.
+pub fn stdout() -> Box<dyn Write> {
+    Box::new(io::stdout())
+}
+
+/// Writes a message and flushes, so that it is there whatever comes next.
+pub(crate) fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+/// Says on standard error that something did not work, as every command does.
+pub fn print_error(message: &str, help: Option<&str>) {
+    let bold = console::Style::new().for_stderr().bold();
+    let mut text = format!("{} {message}\n", bold.clone().red().apply_to("error:"));
+    for line in help.iter().flat_map(|help| help.lines()) {
+        text += &format!("{} {line}\n", bold.clone().cyan().apply_to(" help:"));
+    }
+    // Where standard error cannot be written to, there is nobody left to tell.
+    let _ = io::stderr().write_all(text.as_bytes());
+}

@@ -1,0 +1,73 @@
+//! A progress bar around a reporter.
+
+use std::io;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use threadbare_hunt::{Budget, Event};
+
+use crate::{Reporter, print_error};
+
+/// Shows a bar on standard error for a person, and nothing where that goes elsewhere. Whatever the reporter writes is
+/// written above the bar.
+pub struct WithProgress {
+    reporter: Box<dyn Reporter>,
+    bar: ProgressBar,
+}
+
+impl WithProgress {
+    pub fn new(reporter: Box<dyn Reporter>) -> WithProgress {
+        WithProgress { reporter, bar: ProgressBar::hidden() }
+    }
+}
+
+impl Reporter for WithProgress {
+    fn report(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Started { budget } => self.bar = session_bar(*budget),
+            Event::SuiteStarted { tests, .. } => self.bar = suite_bar(*tests),
+            Event::Progress(progress) => {
+                self.bar.set_position(progress.runs);
+                self.bar.set_message(format!("{} found", progress.findings));
+                return Ok(());
+            }
+            Event::TestFinished(_) => self.bar.inc(1),
+            Event::Finished(_) | Event::SuiteFinished(_) => self.bar.finish_and_clear(),
+            Event::ClipNotWritten { directory, error } => {
+                let message = format!("cannot write a clip to {}: {error}", directory.display());
+                self.bar.suspend(|| print_error(&message, None));
+            }
+            Event::Found(_) | Event::Diverged { .. } | Event::Replayed(_) => {}
+        }
+        self.bar.suspend(|| self.reporter.report(event))
+    }
+}
+
+impl Drop for WithProgress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn session_bar(budget: Budget) -> ProgressBar {
+    let time = budget.time.map_or_else(String::new, |time| format!("{{elapsed}} of {}s  ", time.as_secs()));
+    let template = match budget.runs {
+        Some(_) => format!("{time}{{bar:30}} {{pos}}/{{len}} runs  {{per_sec}}  {{eta}} left  {{msg}}"),
+        None => format!("{time}{{pos}} runs  {{per_sec}}  {{msg}}"),
+    };
+    bar(budget.runs, &template)
+}
+
+fn suite_bar(tests: usize) -> ProgressBar {
+    bar(Some(tests as u64), "{bar:30} {pos}/{len} tests  {per_sec}  {eta} left")
+}
+
+fn bar(len: Option<u64>, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(len, ProgressDrawTarget::stderr());
+    // The template is ours; a mistake in it only costs the style.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}

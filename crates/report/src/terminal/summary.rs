@@ -1,0 +1,118 @@
+//! The last words of a session and of a suite.
+
+use threadbare_hunt::suite::SuiteSummary;
+use threadbare_hunt::{BEGINNING, PredictionFigures, Summary};
+
+/// What a session has done, found and left out.
+pub fn session(summary: &Summary) -> String {
+    match &summary.predictions {
+        Some(figures) => predictions(summary, figures),
+        None => search(summary),
+    }
+}
+
+fn predictions(summary: &Summary, figures: &PredictionFigures) -> String {
+    let PredictionFigures { predicted, confirmed, failed, .. } = *figures;
+    let seconds = summary.seconds;
+    match figures.witnessed {
+        Some(witnessed) => format!(
+            "{predicted} predicted from {} events: {witnessed} witnessed, {} possible; {seconds:.1} s",
+            summary.events,
+            predicted - witnessed,
+        ),
+        None => format!(
+            "{predicted} predicted: {confirmed} confirmed, {failed} of them with a failure; {} false; in {} runs, \
+             {seconds:.1} s",
+            figures.not_so(),
+            summary.runs,
+        ),
+    }
+}
+
+fn search(summary: &Summary) -> String {
+    let found = match summary.findings {
+        0 => "nothing found".to_owned(),
+        count => counted(count, "finding"),
+    };
+    let mut lines = vec![format!(
+        "{found} in {} runs, {} events, {:.1} s",
+        summary.runs, summary.events, summary.seconds
+    )];
+    if let Some(words) = &summary.failed_once {
+        let runs = counted(summary.unconfirmed, "run");
+        lines.push(format!("{runs} failed, but not when the same schedule was forced: {words}"));
+        lines.push(
+            "that depends on more than the schedule (time, files, other processes), and is no finding".into(),
+        );
+    }
+    if summary.exhausted {
+        lines.push("every schedule of this search was tried".into());
+    }
+    if summary.dropped > 0 {
+        let dropped = summary.dropped;
+        lines.push(format!(
+            "{dropped} schedules were given up for want of memory; raise it with --search-memory"
+        ));
+    }
+    lines.extend(left_out(summary));
+    lines.join("\n")
+}
+
+/// What was not run to its end.
+fn left_out(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    if summary.nothing_ended() && summary.endless {
+        lines.push(format!(
+            "no run came to its end; most were stopped after {BEGINNING} events, and what they do later is not known"
+        ));
+    } else {
+        if summary.beginnings > 0 {
+            let runs = counted(summary.beginnings, "run");
+            lines.push(format!("of {runs} only the beginning was run, about {BEGINNING} events"));
+        }
+        if summary.bound_reached {
+            let whole = summary.stopped.max_events - summary.beginnings;
+            lines.extend(stopped(whole, "the bound on events", "--max-events"));
+        }
+    }
+    lines.extend(stopped(summary.stopped.time_limit, "the time limit", "--time-limit"));
+    lines.extend(summary.stuck_at.as_ref().map(|place| format!("the last of them was {place}")));
+    lines.extend(stopped(summary.stopped.memory_limit, "the memory limit", "--memory-limit"));
+    lines
+}
+
+/// `3 runs were stopped at the time limit; raise it with --time-limit`; nothing if there were none.
+fn stopped(count: u64, limit: &str, flag: &str) -> Option<String> {
+    let were = if count == 1 { "was" } else { "were" };
+    (count > 0).then(|| format!("{} {were} stopped at {limit}; raise it with {flag}", counted(count, "run")))
+}
+
+/// `3 runs`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// `12 tests across 3 binaries`.
+pub fn suite_start(tests: usize, programs: usize) -> String {
+    let binaries = if programs == 1 { "1 binary".to_owned() } else { format!("{programs} binaries") };
+    format!("{} across {binaries}", counted(tests as u64, "test"))
+}
+
+/// `[   1.234s] 12 tests run: 11 passed (3 without threads), 1 failed, 0 skipped; 1800 runs`.
+pub fn suite(summary: &SuiteSummary) -> String {
+    let SuiteSummary { passed, passed_in_part, no_threads, failed, could_not_run, ignored, runs, .. } =
+        *summary;
+    let tests = counted(summary.tests, "test");
+    let mut text = format!("[{:8.3}s] {tests} run: {passed} passed", summary.seconds);
+    if no_threads > 0 {
+        text += &format!(" ({no_threads} without threads)");
+    }
+    if passed_in_part > 0 {
+        text += &format!(" ({passed_in_part} in part)");
+    }
+    text += &format!(", {failed} failed");
+    if could_not_run > 0 {
+        text += &format!(", {could_not_run} could not be run");
+    }
+    text + &format!(", {ignored} skipped; {runs} runs")
+}
