@@ -67,10 +67,11 @@ fn a_closed_pipe_ends_the_command_quietly() {
         tool(&["trace", "show", path(&trace), "--events"]),
     ] {
         let temporary = tempfile::tempdir().expect("a directory");
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).env("TMPDIR", temporary.path());
-        let mut child = command.spawn().expect("the tool starts");
-        drop(child.stdout.take());
-        let output = child.wait_with_output().expect("the tool ends");
+        // Closed before the tool starts: it may have little to say, and say it at once.
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        command.stdout(writer).stderr(Stdio::piped()).env("TMPDIR", temporary.path());
+        let output = command.spawn().and_then(|child| child.wait_with_output()).expect("the tool runs");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command:?}");
         assert_eq!(output.status.code(), Some(2), "{command:?}");
         assert_eq!(fs::read_dir(temporary.path()).expect("a directory").count(), 0, "{command:?}");
