@@ -7,7 +7,7 @@ use thiserror::Error;
 use threadbare_formats::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_program::{Program, without_hashes};
 use threadbare_trace::{
-    End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
+    EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
 };
 
 /// What was run, as the user gave it.
@@ -20,7 +20,7 @@ pub struct Origin {
 }
 
 /// A clip lists at most this many events; what comes after is not compared.
-const MOST_EVENTS: usize = 20_000;
+const MAX_EVENTS: usize = 20_000;
 /// Global memory is looked up in pieces of this size, which no variable straddles.
 const PIECE: u64 = 8;
 
@@ -40,10 +40,8 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
     let tracked =
         plan.tracked.extents().iter().flat_map(|extent| name(program, &mut sites, extent)).collect();
     let events = events(trace, &mut sites);
-    let (finding, message) = match &trace.end {
-        End::Failed { kind, message, .. } => (kind.finding().to_owned(), without_lines(message)),
-        _ => (String::new(), String::new()),
-    };
+    let finding = trace.end.failure_kind().map_or("", FailureKind::finding).to_owned();
+    let message = trace.lasting_failure_message().unwrap_or_default();
     Clip {
         target: origin.target.clone(),
         compiler_arguments: origin.compiler_arguments.clone(),
@@ -149,7 +147,7 @@ fn events(trace: &Trace, sites: &mut Sites<'_>) -> Vec<ClipEvent> {
         site: sites.of(event.kind, trace.locations[event.location as usize].address),
         object: trace.objects[event.object as usize].display.clone(),
     };
-    trace.schedule_points().take(MOST_EVENTS).map(event).collect()
+    trace.schedule_points().take(MAX_EVENTS).map(event).collect()
 }
 
 /// A place that a clip's steps need does not exist in this build.
@@ -158,7 +156,7 @@ fn events(trace: &Trace, sites: &mut Sites<'_>) -> Vec<ClipEvent> {
 pub struct Unresolved {
     /// Which of the clip's steps, from 0.
     pub step: usize,
-    pub place: Place,
+    pub place: SiteText,
 }
 
 /// The plan of a clip, for this build of the program.
@@ -172,7 +170,7 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
                     None => 0,
                     Some(site) => addresses[site as usize].ok_or_else(|| Unresolved {
                         step: number,
-                        place: Place::of(&clip.sites[site as usize]),
+                        place: SiteText::of(&clip.sites[site as usize]),
                     })?,
                 };
                 Until::Before { kind, address, occurrence }
@@ -229,19 +227,19 @@ fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> 
 
 /// A place in the source, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place(String);
+pub struct SiteText(String);
 
-impl Place {
-    fn of(site: &Site) -> Place {
+impl SiteText {
+    fn of(site: &Site) -> SiteText {
         match (site.line, site.text.as_str()) {
-            (0, _) => Place(site.function.clone()),
-            (line, "") => Place(format!("{}:{line} in {}", site.file, site.function)),
-            (line, text) => Place(format!("`{text}` ({}:{line} in {})", site.file, site.function)),
+            (0, _) => SiteText(site.function.clone()),
+            (line, "") => SiteText(format!("{}:{line} in {}", site.file, site.function)),
+            (line, text) => SiteText(format!("`{text}` ({}:{line} in {})", site.file, site.function)),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SiteText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -253,7 +251,7 @@ pub struct Seen {
     pub thread: ThreadId,
     pub kind: EventKind,
     pub object: String,
-    pub place: Option<Place>,
+    pub place: Option<SiteText>,
 }
 
 impl fmt::Display for Seen {
@@ -288,7 +286,7 @@ pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergen
         thread: event.thread.clone(),
         kind: event.kind,
         object: event.object.clone(),
-        place: event.site.map(|site| Place::of(&sites[site as usize])),
+        place: event.site.map(|site| SiteText::of(&sites[site as usize])),
     };
     let same = |expected: &ClipEvent, actual: &ClipEvent| {
         let site = |event: &ClipEvent, sites: &[Site]| event.site.map(|site| identity(&sites[site as usize]));
@@ -309,30 +307,8 @@ pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergen
 /// the events are all there is to show.
 pub fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
     clip.finding.is_empty()
-        || matches!(&trace.end, End::Failed { kind, message, .. }
-            if kind.finding() == clip.finding && without_lines(message) == clip.message)
-}
-
-/// A message without its places, such as ` (account.c:12)`: lines may move.
-fn without_lines(message: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once(" (") {
-        kept += before;
-        let place = after.split_once(')').filter(|(place, _)| is_place(place));
-        rest = match place {
-            Some((_, after)) => after,
-            None => {
-                kept += " (";
-                after
-            }
-        };
-    }
-    kept + rest
-}
-
-fn is_place(text: &str) -> bool {
-    text.rsplit_once(':').is_some_and(|(file, line)| !file.contains('(') && line.parse::<u32>().is_ok())
+        || (trace.end.failure_kind().map(FailureKind::finding) == Some(&clip.finding)
+            && trace.lasting_failure_message().as_ref() == Some(&clip.message))
 }
 
 /// What of a site is the same after lines have moved, or after everything was built anew.
@@ -342,18 +318,4 @@ fn identity(site: &Site) -> (String, String, String, u32) {
         text => text.split_whitespace().collect::<Vec<_>>().join(" "),
     };
     (without_hashes(&site.function).into(), without_hashes(&site.callee).into(), text, site.nth)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_taken_out_of_a_message_and_nothing_else() {
-        let message = "freed (twice); allocated by thread 0 in make(int) (a b.c:12), called from main (int)";
-        let kept = "freed (twice); allocated by thread 0 in make(int), called from main (int)";
-        assert_eq!(without_lines(message), kept);
-        assert_eq!(without_lines(kept), kept);
-        assert_eq!(without_lines("f (x) == g (:"), "f (x) == g (:");
-    }
 }

@@ -25,7 +25,7 @@ mod symbolise;
 mod worker;
 
 pub use clip::{Divergence, Origin, Seen, Unresolved, clip, compare, is_as_promised, resolve};
-pub use ending::Ended;
+pub use ending::RunEnd;
 pub use exhaust::{Exhausted, exhaust};
 pub use input::Input;
 pub use learn::{LEARNING_RUNS, learn, learning_plan};
@@ -33,4 +33,5 @@ pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
 pub use shrink::shrink;
 pub use snapshots::Keep;
+pub use threadbare_wire::CodePlace;
 pub use worker::{Limits, RunError, StartError, Target, Worker};

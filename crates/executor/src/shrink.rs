@@ -8,8 +8,8 @@ use crate::run::FailureKey;
 use crate::worker::{RunError, Worker};
 
 /// Spent on one failure at most.
-const MOST_RUNS: u64 = 600;
-const MOST_TIME: Duration = Duration::from_secs(10);
+const MAX_RUNS: u64 = 600;
+const MAX_TIME: Duration = Duration::from_secs(10);
 
 /// A failing schedule being reduced.
 struct Shrinking<'w> {
@@ -41,7 +41,7 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
 
 impl Shrinking<'_> {
     fn is_spent(&self) -> bool {
-        self.runs >= MOST_RUNS || self.start.elapsed() >= MOST_TIME
+        self.runs >= MAX_RUNS || self.start.elapsed() >= MAX_TIME
     }
 
     /// Runs with these steps, loosely; if that fails the same way with fewer switches, the schedule that came

@@ -33,7 +33,7 @@ mod words;
 use std::borrow::Cow;
 use std::fmt;
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, Frame, Trace};
+use threadbare_trace::{Event, EventKind, Failure, FailureKind, Frame, Trace};
 
 use place::Places;
 
@@ -61,9 +61,9 @@ impl fmt::Display for View<'_> {
 /// The user's own lines where a run failed: the failing one, or where each thread stands.
 pub fn scenes(trace: &Trace, source: &dyn Fn(&str, u32) -> Option<String>) -> Vec<Frame> {
     let places = Places::new(trace, source);
-    let End::Failed { thread, location, .. } = trace.end else { return Vec::new() };
-    let scene = headline::place_of_failure(&places, thread, location).map(|place| place.frame.clone());
-    if location != 0 && scene.is_some() {
+    let Some(Failure { at, .. }) = trace.end.failure() else { return Vec::new() };
+    let scene = headline::place_of_failure(&places, at).map(|place| place.frame.clone());
+    if at.location != 0 && scene.is_some() {
         return scene.into_iter().collect();
     }
     let foreign = places.foreign_threads();
@@ -73,11 +73,11 @@ pub fn scenes(trace: &Trace, source: &dyn Fn(&str, u32) -> Option<String>) -> Ve
 
 /// A panic has a long way from where it happens to the end of the process: what it passes is left out.
 fn up_to_panic(trace: &Trace) -> Cow<'_, Trace> {
-    let End::Failed { kind: FailureKind::Panic, thread, location, .. } = trace.end else {
+    let Some(Failure { kind: FailureKind::Panic, at, .. }) = trace.end.failure() else {
         return Cow::Borrowed(trace);
     };
-    let is_it =
-        |event: &Event| (event.kind, event.thread, event.location) == (EventKind::Failure, thread, location);
+    let panic = (EventKind::Failure, at.thread, at.location);
+    let is_it = |event: &Event| (event.kind, event.thread, event.location) == panic;
     match trace.events.iter().rposition(is_it) {
         Some(position) => {
             let events = trace.events[..=position].to_vec();

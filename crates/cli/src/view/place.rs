@@ -12,13 +12,13 @@ const LIBRARIES: [&str; 5] =
 
 /// A line that can be named, and its text where the source could be read.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub struct SourceLine<'a> {
     pub frame: &'a Frame,
     pub text: Option<Rc<str>>,
 }
 
-impl Place<'_> {
-    pub fn is_line_of(&self, other: &Place<'_>) -> bool {
+impl SourceLine<'_> {
+    pub fn is_line_of(&self, other: &SourceLine<'_>) -> bool {
         (&self.frame.file, self.frame.line) == (&other.frame.file, other.frame.line)
     }
 
@@ -41,7 +41,7 @@ pub fn base_name(file: &str) -> &str {
 pub struct Places<'a> {
     pub trace: &'a Trace,
     source: &'a dyn Fn(&str, u32) -> Option<String>,
-    known: RefCell<HashMap<(u32, u32), Option<Place<'a>>>>,
+    known: RefCell<HashMap<(u32, u32), Option<SourceLine<'a>>>>,
 }
 
 impl<'a> Places<'a> {
@@ -51,7 +51,7 @@ impl<'a> Places<'a> {
 
     /// The innermost line of the user's own code at `location`, called from `stack`. Failing that, one whose
     /// source can be read, and failing that, any.
-    pub fn find(&self, location: u32, stack: u32) -> Option<Place<'a>> {
+    pub fn find(&self, location: u32, stack: u32) -> Option<SourceLine<'a>> {
         let key = (location, stack);
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
@@ -80,12 +80,12 @@ impl<'a> Places<'a> {
         if own.is_empty() { own } else { &foreign - &own }
     }
 
-    pub fn of(&self, event: &Event) -> Option<Place<'a>> {
+    pub fn of(&self, event: &Event) -> Option<SourceLine<'a>> {
         self.find(event.location, event.stack)
     }
 
-    fn search(&self, location: u32, stack: u32) -> Option<Place<'a>> {
-        let mut second_best: Option<Place<'a>> = None;
+    fn search(&self, location: u32, stack: u32) -> Option<SourceLine<'a>> {
+        let mut second_best: Option<SourceLine<'a>> = None;
         for place in self.outwards(location, stack) {
             if place.is_own() {
                 return Some(place);
@@ -98,7 +98,7 @@ impl<'a> Places<'a> {
     }
 
     /// The lines of all calls that led here, innermost first.
-    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = Place<'a>> {
+    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = SourceLine<'a>> {
         let stacks = &self.trace.stacks;
         let node = move |index: u32| stacks.get(index as usize).filter(|_| index != 0);
         let callers = std::iter::successors(node(stack), move |inner| node(inner.parent));
@@ -109,7 +109,7 @@ impl<'a> Places<'a> {
             .filter_map(|location| self.trace.locations.get(location as usize))
             .flat_map(|location| &location.frames)
             .filter(|frame| !frame.file.is_empty() && frame.line != 0)
-            .map(|frame| Place { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
+            .map(|frame| SourceLine { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
     }
 
     /// The function a thread was started with, as the user knows it: the outermost of theirs that the thread
@@ -121,7 +121,7 @@ impl<'a> Places<'a> {
         }
         let events = || self.trace.events.iter().filter(|event| event.thread == thread);
         let outermost = |event: &Event| {
-            let place = self.outwards(event.location, event.stack).filter(Place::is_own).last()?;
+            let place = self.outwards(event.location, event.stack).filter(SourceLine::is_own).last()?;
             Some(place.frame)
         };
         let at_begin = || {

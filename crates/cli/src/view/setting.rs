@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::paint::{Style, Text};
-use super::place::{Place, base_name};
+use super::place::{SourceLine, base_name};
 use super::rows::{Cell, Head, Row};
 use super::words::Detail;
 
@@ -22,7 +22,7 @@ impl<'a> Setting<'a> {
         let mut files: Vec<&str> = Vec::new();
         let mut digits = 0;
         for row in cells.flat_map(|cell| &cell.rows) {
-            let Head::Line(Place { frame, .. }) = &row.head else { continue };
+            let Head::Line(SourceLine { frame, .. }) = &row.head else { continue };
             if !files.contains(&frame.file.as_str()) {
                 files.push(&frame.file);
             }
