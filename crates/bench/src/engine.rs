@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{Ended, Limits, Target, Worker, learn};
-use threadbare_trace::{Plan, Policy};
+use threadbare_executor::{Limits, Target, Worker, learn};
+use threadbare_trace::{End, Plan, Policy};
 
 use crate::build::{self, INSTRUMENTED};
 
@@ -66,7 +66,7 @@ fn rate(program: &Path, count: usize) -> Result<f64> {
                     for seed in 0..RUNS {
                         plan.policy = Policy::Random { seed };
                         let run = worker.run(&plan).map_err(|error| error.to_string())?;
-                        if *run.ended() != Ended::Finished {
+                        if *run.ended() != End::Finished {
                             return Err(format!("unexpected end: {:?}", run.ended()));
                         }
                     }
@@ -118,7 +118,7 @@ fn seconds(worker: &mut Worker, plan: &Plan) -> Result<(f64, u64)> {
         let run = worker.run(plan)?;
         best = best.min(start.elapsed().as_secs_f64());
         events = run.events();
-        if *run.ended() != Ended::Finished {
+        if *run.ended() != End::Finished {
             return Err(format!("unexpected end: {:?}", run.ended()).into());
         }
     }

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Subcommand;
-use threadbare_executor::{Ended, Limits, Target, Worker};
+use threadbare_executor::{Limits, Target, Worker};
 use threadbare_hunt::methods;
 use threadbare_search::{Answered, Search as Steps, Settings, Strategy, Tuple};
-use threadbare_trace::Plan;
+use threadbare_trace::{End, Plan};
 
 use crate::build::{self, INSTRUMENTED};
 
@@ -116,13 +116,13 @@ fn search(worker: &mut Worker, strategy: &mut dyn Strategy, budget: u64) -> Resu
         search.threads = search.threads.max(feedback.threads.len());
         search.events = search.events.max(feedback.events);
         match &feedback.ended {
-            Ended::Failed { .. } => {
+            End::Failed { .. } => {
                 search.found = Some(schedule.tuple);
                 break;
             }
             // What was predicted may turn out not to be possible; what branches off from a run must be.
-            Ended::Diverged { .. } if !schedule.plan.decisions => {}
-            Ended::Diverged { .. } | Ended::Unsupported { .. } => {
+            End::Diverged { .. } if !schedule.plan.decisions => {}
+            End::Diverged { .. } | End::Unsupported { .. } => {
                 return Err(format!("run {} of {name}: {:?}", search.runs, feedback.ended).into());
             }
             _ => {}

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use threadbare_executor::{Worker, learn};
 use threadbare_formats::trace_file;
-use threadbare_hunt::ending::{ending, stopped_at};
+use threadbare_hunt::ending::stopped_at;
 use threadbare_hunt::whole_file;
 use threadbare_trace::{Plan, Policy, Trace};
 
@@ -38,12 +38,12 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
         options.out.display(),
         trace.events.len(),
         trace.threads.len(),
-        ending(&trace)
+        trace.end_text()
     )?;
     if let Some(place) = stopped_at(&ended, worker.program()) {
         say!("it was {place}")?;
     }
-    let failed = matches!(trace.end, threadbare_trace::End::Failed { .. });
+    let failed = trace.end.failure().is_some();
     Ok(if failed { exit::FOUND } else { exit::NOTHING_FOUND })
 }
 

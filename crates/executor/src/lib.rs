@@ -21,10 +21,11 @@ mod snapshots;
 mod symbolise;
 mod worker;
 
-pub use ending::Ended;
+pub use ending::RunEnd;
 pub use input::Input;
 pub use learn::{LEARNING_RUNS, learn, learning_plan};
 pub use library::{InstallError, cache, install};
 pub use run::{FailureKey, Run};
 pub use snapshots::Keep;
+pub use threadbare_wire::CodePlace;
 pub use worker::{Limits, RunError, StartError, Target, Worker};

@@ -156,12 +156,6 @@ impl Memory {
         wire::Decisions::new(self.region(wire::DECISIONS_OFFSET, wire::DECISIONS_BYTES, words))
     }
 
-    pub fn message(&self) -> String {
-        let control = self.control();
-        let length = (control.message_bytes.load(Ordering::Acquire) as usize).min(control.message.len());
-        String::from_utf8_lossy(&control.message[..length]).into_owned()
-    }
-
     /// Puts a plan in place. `false` when it is too large.
     pub fn write_plan(&mut self, words: &[u64]) -> bool {
         if words.len() as u64 > wire::PLAN_BYTES / 8 {

@@ -3,26 +3,29 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::trace::steps_of;
-use threadbare_trace::{EventKind, Extent, FailureKind, Plan, Step, ThreadId, Trace, Turns, Until};
+use threadbare_trace::{
+    End, EventKind, Extent, FailureKind, Plan, Role, Step, ThreadId, Trace, Turns, Until,
+};
 use threadbare_wire::{self as wire, RaceRecord, Record};
 
-use crate::ending::Ended;
+use crate::ending::RunEnd;
 use crate::symbolise;
 use crate::worker::Worker;
 
-/// What makes two failures the same: kind, places in the code, words.
+/// What makes two failures the same: kind, addresses of code, words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FailureKey {
     pub kind: FailureKind,
-    places: Vec<u64>,
+    /// Sorted, each once.
+    addresses: Vec<u64>,
     message: String,
 }
 
 /// The failure that a race is.
 fn key_of(race: &RaceRecord) -> FailureKey {
-    let mut places = race.places.to_vec();
-    places.dedup();
-    FailureKey { kind: FailureKind::DataRace, places, message: String::new() }
+    let mut addresses = race.addresses.to_vec();
+    addresses.dedup();
+    FailureKey { kind: FailureKind::DataRace, addresses, message: String::new() }
 }
 
 /// With every number in it replaced by one sign.
@@ -41,39 +44,42 @@ fn without_numbers(message: &str) -> String {
 /// The last run of a worker. It borrows the worker, because the next run overwrites it.
 pub struct Run<'w> {
     pub(crate) worker: &'w Worker,
-    pub(crate) ended: Ended,
+    pub(crate) ended: RunEnd,
 }
 
 impl Run<'_> {
-    pub fn ended(&self) -> &Ended {
+    pub fn ended(&self) -> &RunEnd {
         &self.ended
     }
 
     /// Names the failure, if it was one, so that two runs that failed alike compare equal.
     pub fn failure(&self) -> Option<FailureKey> {
-        let Ended::Failed { kind, message, pc, .. } = &self.ended else { return None };
+        let failure = self.ended.failure()?;
         let memory = self.worker.memory();
         let pending = || memory.pending().iter().filter(|pending| pending.kind != 0);
-        let mut places: Vec<u64> = match kind {
+        let mut addresses: Vec<u64> = match failure.kind {
             // A deadlock is where threads wait; who came last does not matter.
             FailureKind::Deadlock => pending().map(|pending| pending.pc).collect(),
             // A livelock is in the functions that threads go round in, wherever in them they were stopped.
             FailureKind::Livelock => pending()
                 .filter_map(|pending| Some(memory.stacks().get(pending.stack as usize)?.pc))
                 .collect(),
-            FailureKind::DataRace => vec![*pc, memory.control().other.pc.load(Ordering::Relaxed)],
-            _ => vec![*pc],
+            FailureKind::DataRace => {
+                let other = failure.related(Role::OtherAccess);
+                std::iter::once(&failure.at).chain(other).map(|at| at.pc).collect()
+            }
+            _ => vec![failure.at.pc],
         };
-        places.sort_unstable();
-        places.dedup();
-        let message = match kind {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let message = match failure.kind {
             // The address that a crash mentions may be any: it is the same accident.
             FailureKind::Signal(_) => String::new(),
             // So may the values that an assertion has compared.
-            FailureKind::Panic => without_numbers(message),
-            _ => message.clone(),
+            FailureKind::Panic => without_numbers(&failure.message),
+            _ => failure.message.clone(),
         };
-        Some(FailureKey { kind: *kind, places, message })
+        Some(FailureKey { kind: failure.kind, addresses, message })
     }
 
     /// The events as the runtime wrote them, without the prologue.
@@ -152,19 +158,17 @@ impl Run<'_> {
     /// The run's schedule as forced steps, one for each switch and one to the end.
     pub fn steps(&self) -> Vec<Step> {
         // A run that went on to its bound is forced as far as the plan decided; from half-way on it was fair.
-        let forced = match self.ended {
-            Ended::EventBound | Ended::Failed { kind: FailureKind::Livelock, .. } => {
-                self.points().count() / 2
-            }
+        let forced = match &self.ended {
+            End::EventBound => self.points().count() / 2,
+            End::Failed(failure) if failure.kind == FailureKind::Livelock => self.points().count() / 2,
             _ => usize::MAX,
         };
         let mut steps = self.first_steps(forced);
-        let other = self.worker.memory().control().other.thread.load(Ordering::Relaxed);
-        if let (Ended::Failed { kind: FailureKind::DataRace, thread, .. }, Some(other)) =
-            (&self.ended, other.checked_sub(1))
+        if let End::Failed(failure) = &self.ended
+            && let Some(other) = failure.related(Role::OtherAccess)
         {
             steps.pop();
-            steps.extend(self.steps_before(&[other, *thread], usize::MAX));
+            steps.extend(self.steps_before(&[other.thread, failure.at.thread], usize::MAX));
         }
         steps
     }
@@ -215,7 +219,7 @@ impl Run<'_> {
         let done = before.filter(is_point).count();
         let mut steps = self.first_steps(done);
         steps.extend(self.steps_before(&[race.other, race.thread], done));
-        Plan { steps, race: Some(race.places), learn: false, ..plan.clone() }
+        Plan { steps, race: Some(race.addresses), learn: false, ..plan.clone() }
     }
 
     /// The run with everything looked up.

@@ -109,7 +109,7 @@ impl Snapshots {
     fn positions(&self, plan: &Plan, keep: Keep, start: Option<usize>) -> Vec<u64> {
         let first = self.turns_before(start);
         let closest = keep.gap.unwrap_or_else(|| self.worthwhile_gap()).max(1);
-        let gap = closest.max(self.turns / snapshot::MOST_WANTED as u64);
+        let gap = closest.max(self.turns / snapshot::MAX_WANTED as u64);
         let spread = (1..).map(|i| i * gap).take_while(|&at| at + gap <= self.turns);
         let branch = Turns::total(&plan.turns);
         let mut positions: Vec<u64> = spread
@@ -152,7 +152,7 @@ impl Snapshots {
         self.turns = control.turns.load(Ordering::Relaxed);
         self.turn_time = time / u32::try_from(self.turns.saturating_sub(first)).unwrap_or(u32::MAX).max(1);
         let taken = control.snapshots_taken.load(Ordering::Relaxed) as usize;
-        let wanted = &control.snapshots_wanted[..taken.min(snapshot::MOST_WANTED)];
+        let wanted = &control.snapshots_wanted[..taken.min(snapshot::MAX_WANTED)];
         let new: Vec<(usize, Lengths)> = wanted
             .iter()
             .map(|wanted| wanted.slot.load(Ordering::Relaxed) as usize)

@@ -1,17 +1,14 @@
 //! From addresses to names: a run becomes a trace.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use threadbare_program::Program;
 use threadbare_trace::{
-    End, Event, EventKind, FailureKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
-    StackNode, ThreadId, Trace,
+    Event, EventKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode, ThreadId,
+    Trace, TracePlace,
 };
-use threadbare_wire::{Origin, PROCESS, Record, StackSpan};
+use threadbare_wire::{CodePlace, PROCESS, Record, StackSpan};
 
-use crate::ending::Ended;
 use crate::run::Run;
 
 /// A heap block. A freed one keeps its name until its memory is allocated again.
@@ -70,28 +67,11 @@ pub fn trace(run: &Run<'_>) -> Trace {
         })
     });
     let pending = pending.collect();
-    let end = match run.ended().clone() {
-        Ended::Finished => End::Finished,
-        Ended::Failed { kind, message, thread, pc } => {
-            let control = memory.control();
-            let allocated = tables.origin("allocated", &control.allocated);
-            let freed = tables.origin("freed", &control.freed);
-            let race = (kind == FailureKind::DataRace).then(|| tables.race(run));
-            let message = [race.or(Some(message)), allocated, freed]
-                .into_iter()
-                .flatten()
-                .collect::<Vec<_>>()
-                .join("; ");
-            End::Failed { kind, message, thread, location: tables.location(pc) }
-        }
-        Ended::EventBound => End::EventBound,
-        Ended::TimeLimit { .. } => End::TimeLimit,
-        Ended::MemoryLimit => End::MemoryLimit,
-        Ended::Diverged { step, reason } => End::Diverged { step, reason },
-        Ended::Unsupported { message, thread, pc } => {
-            End::Unsupported { message, thread, location: tables.location(pc) }
-        }
-    };
+    let end = run.ended().clone().map(|CodePlace { thread, stack, pc }| TracePlace {
+        thread,
+        location: tables.location(pc),
+        stack,
+    });
     let target = worker.target();
     Trace {
         program: target.program.to_string_lossy().into_owned(),
@@ -132,46 +112,6 @@ impl<'p> Tables<'p> {
         self.locations.push(self.program.location(pc));
         self.location_of.insert(pc, index);
         index
-    }
-
-    /// The two sides of the race that ended the run, by what they do, where and to what.
-    fn race(&mut self, run: &Run<'_>) -> String {
-        let memory = run.worker.memory();
-        let control = memory.control();
-        let thread = control.ending_thread.load(Ordering::Relaxed);
-        let other = control.other.thread.load(Ordering::Relaxed).saturating_sub(1);
-        let sides = [thread, other].map(|thread| {
-            let Some(pending) = memory.pending().get(thread as usize) else { return String::new() };
-            let kind = EventKind::from_byte(pending.kind).map_or("access", EventKind::name);
-            let location = self.location(pending.pc);
-            let frame = self.locations[location as usize].frames.first();
-            let function = frame.map_or(String::new(), |frame| format!(" in {}", frame.function));
-            let object = self.object(EventKind::Read, pending.object);
-            let name = &self.objects[object as usize].display;
-            format!("{kind} of {name} by thread {}{function}", self.threads[thread as usize])
-        });
-        sides.join(", ")
-    }
-
-    /// Who did something to a heap block and where, by the names of the functions on the stack.
-    fn origin(&mut self, verb: &str, origin: &Origin) -> Option<String> {
-        let thread = origin.thread.load(Ordering::Relaxed).checked_sub(1)?;
-        let mut calls = vec![self.location(origin.pc.load(Ordering::Relaxed))];
-        let mut stack = self.stacks[origin.stack.load(Ordering::Relaxed) as usize];
-        while stack.location != 0 {
-            calls.push(stack.location);
-            stack = self.stacks[stack.parent as usize];
-        }
-        let frames = calls.iter().flat_map(|&call| &self.locations[call as usize].frames);
-        // What comes from system headers is nothing the user wrote.
-        let users = frames.filter(|frame| frame.line != 0 && !frame.file.starts_with("/usr/"));
-        let mut names: Vec<String> = users.clone().map(|frame| frame.function.clone()).collect();
-        if let (Some(name), Some(frame)) = (names.first_mut(), users.clone().next()) {
-            let file = Path::new(&frame.file).file_name().unwrap_or_default();
-            *name += &format!(" ({}:{})", file.to_string_lossy(), frame.line);
-        }
-        let names = names.join(", called from ");
-        Some(format!("{verb} by thread {} in {names}", self.threads[thread as usize]))
     }
 
     /// The event of a record; `None` for one that does not decode, which only a crash can leave.

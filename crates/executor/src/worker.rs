@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::{FailureKind, Plan};
+use threadbare_trace::{End, Failure, FailureKind, Plan};
 use threadbare_wire::{self as wire, Code, message};
 
-use crate::ending::{self, Ended};
+use crate::ending::{self, RunEnd};
 use crate::input::Input;
 use crate::library::{self, InstallError};
 use crate::memory::{Memory, anonymous_file};
@@ -199,17 +199,17 @@ impl Worker {
             Err(source) => return StartError::Spawn { program, source },
         };
         let ended = ending::of(&self.memory, status);
-        if ended == Ended::Finished {
+        if ended == End::Finished {
             return StartError::NoThread(program);
         }
         let what = match ended {
-            Ended::Failed { kind, message, pc, .. } => {
+            End::Failed(Failure { kind, message, at: wire::CodePlace { pc, .. }, .. }) => {
                 let place =
                     if pc == 0 { String::new() } else { format!(" at {}", self.program.location(pc)) };
                 let message = if message.is_empty() { message } else { format!(": {message}") };
                 format!("{kind}{message}{place}")
             }
-            Ended::Unsupported { message, .. } => message,
+            End::Unsupported { message, .. } => message,
             other => format!("{other:?}"),
         };
         StartError::FailedEarly {
@@ -247,7 +247,7 @@ impl Worker {
     }
 
     /// Asks for a run, and waits for its end; `None` if the snapshot it was to come from is gone.
-    fn request(&mut self, bytes: &[u8]) -> Result<Option<Ended>, RunError> {
+    fn request(&mut self, bytes: &[u8]) -> Result<Option<RunEnd>, RunError> {
         if !self.send(bytes) {
             return Err(RunError::ServerDied);
         }
@@ -261,8 +261,7 @@ impl Worker {
                     let status = i32::from_ne_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
                     let ended = self.explained(ending::of(&self.memory, status));
                     // A run that came to its own end just before it was stopped is taken at its word.
-                    let killed =
-                        matches!(ended, Ended::Failed { kind: FailureKind::Signal(libc::SIGKILL), .. });
+                    let killed = ended.failure_kind() == Some(FailureKind::Signal(libc::SIGKILL));
                     return Ok(Some(stopped.filter(|_| killed).unwrap_or(ended)));
                 }
                 Some(1) if bytes[0] == message::LOST => return Ok(None),
@@ -271,11 +270,11 @@ impl Worker {
                 // Asked to say where it is; made to end if it does not.
                 None if start.elapsed() >= self.limits.time + GRACE => self.signal_run(libc::SIGKILL),
                 None if start.elapsed() >= self.limits.time => {
-                    stopped.get_or_insert(Ended::TimeLimit { thread: 0, pc: 0 });
+                    stopped.get_or_insert(End::TimeLimit { at: None });
                     self.signal_run(wire::STOP_SIGNAL);
                 }
                 None if self.resident() > self.limits.memory => {
-                    stopped = Some(Ended::MemoryLimit);
+                    stopped = Some(End::MemoryLimit);
                     self.signal_run(libc::SIGKILL);
                 }
                 None => self.trim_output(),
@@ -284,20 +283,18 @@ impl Worker {
     }
 
     /// With the words of Rust's test harness, if all else that is known is its exit code.
-    fn explained(&self, ended: Ended) -> Ended {
+    fn explained(&self, mut ended: RunEnd) -> RunEnd {
         /// Of Rust's test harness, when a test has failed.
-        const HARNESS: i32 = 101;
-        match ended {
-            Ended::Failed { kind: kind @ FailureKind::ExitCode(HARNESS), message, thread, pc }
-                if message.is_empty() =>
-            {
-                let output = self.output(1 << 16);
-                let message = String::from_utf8_lossy(&output);
-                let message = ending::harness_words(&message).unwrap_or_default().to_owned();
-                Ended::Failed { kind, message, thread, pc }
-            }
-            other => other,
+        const HARNESS: FailureKind = FailureKind::ExitCode(101);
+        if let End::Failed(failure) = &mut ended
+            && failure.kind == HARNESS
+            && failure.message.is_empty()
+        {
+            let output = self.output(1 << 16);
+            let output = String::from_utf8_lossy(&output);
+            failure.message = ending::harness_words(&output).unwrap_or_default().to_owned();
         }
+        ended
     }
 
     /// Bytes of memory that the present run has.

@@ -3,8 +3,7 @@
 mod support;
 
 use support::Built;
-use threadbare_executor::Ended;
-use threadbare_trace::{EventKind, FailureKind, Policy};
+use threadbare_trace::{EventKind, Failure, FailureKind, Policy};
 
 #[test]
 fn threads_end_and_are_joined() {
@@ -133,11 +132,9 @@ fn failures_have_a_place() {
         let mut subject = built.scenario(scenario);
         let plan = subject.under(Policy::RunToBlock);
         let trace = subject.run(&plan).trace();
-        let threadbare_trace::End::Failed { thread: failed, location, .. } = trace.end else {
-            panic!("{scenario}: {:?}", trace.end)
-        };
-        assert_eq!(failed, thread, "{scenario}");
-        let place = trace.locations[location as usize].frames.first();
+        let Some(&Failure { at, .. }) = trace.end.failure() else { panic!("{scenario}: {:?}", trace.end) };
+        assert_eq!(at.thread, thread, "{scenario}");
+        let place = trace.locations[at.location as usize].frames.first();
         assert_eq!(place.map(|frame| frame.function.as_str()), Some(function), "{scenario}");
     }
 }
@@ -147,10 +144,9 @@ fn a_stack_overflow_is_called_so() {
     let built = Built::new("failures.c");
     let mut subject = built.scenario("stack_overflow");
     let plan = subject.under(Policy::RunToBlock);
-    match subject.run(&plan).ended() {
-        Ended::Failed { kind: FailureKind::Signal(11), message, .. } => assert_eq!(message, "stack overflow"),
-        other => panic!("{other:?}"),
-    }
+    let run = subject.run(&plan);
+    let failure = run.ended().failure().expect("a failure");
+    assert_eq!((failure.kind, failure.message.as_str()), (FailureKind::Signal(11), "stack overflow"));
 }
 
 /// Who waits for whom: each of the two threads for the other, and main for the first.
@@ -162,7 +158,7 @@ fn a_deadlock_names_the_holders() {
     let plans = subject.plans();
     let plan = plans
         .iter()
-        .find(|plan| matches!(subject.run(plan).ended(), Ended::Failed { kind: FailureKind::Deadlock, .. }))
+        .find(|plan| subject.run(plan).ended().failure_kind() == Some(FailureKind::Deadlock))
         .expect("one of the schedules deadlocks");
     let trace = subject.run(plan).trace();
     let waits: Vec<_> = trace

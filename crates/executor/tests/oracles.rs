@@ -5,7 +5,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use support::{Built, Subject};
-use threadbare_trace::{End, FailureKind, Plan, Trace};
+use threadbare_trace::{FailureKind, Plan, Trace};
 
 /// The oracles: a scenario of `oracles.cpp`, the failure, the functions it may be in, and words of its message.
 type Row = (&'static str, FailureKind, &'static [&'static str], &'static [&'static str]);
@@ -55,14 +55,15 @@ fn failing(subject: &mut Subject) -> (Vec<Plan>, BTreeSet<String>) {
 /// What is wrong with a failing trace, for this row.
 fn objection(row: &Row, trace: &Trace) -> Option<String> {
     let (scenario, kind, functions, words) = row;
-    let End::Failed { kind: found, message, location, .. } = &trace.end else {
+    let (Some(failure), Some(message)) = (trace.end.failure(), trace.failure_message()) else {
         return Some(format!("{scenario}: {:?}", trace.end));
     };
-    let frame = trace.locations[*location as usize].frames.first();
+    let found = failure.kind;
+    let frame = trace.locations[failure.at.location as usize].frames.first();
     let function = frame.map_or("", |frame| frame.function.as_str());
     let placed = functions.is_empty() || functions.contains(&function);
     let said = words.iter().all(|word| message.contains(word));
-    (found != kind || !placed || !said).then(|| format!("{scenario}: {found} in {function:?}: {message}"))
+    (found != *kind || !placed || !said).then(|| format!("{scenario}: {found} in {function:?}: {message}"))
 }
 
 /// Protects every promise to find something: under some schedules it is found, and nothing else is.
@@ -115,10 +116,13 @@ fn races(built: &Built) -> BTreeSet<String> {
         let plan = Plan { races: true, ..plan };
         let races = subject.run(&plan).races(&plan);
         for (_, leading) in races {
-            match subject.run(&leading).trace().end {
-                End::Failed { kind: FailureKind::DataRace, message, .. } => messages.insert(message),
-                other => panic!("the race did not happen again: {other:?}"),
-            };
+            let trace = subject.run(&leading).trace();
+            assert_eq!(
+                trace.end.failure_kind(),
+                Some(FailureKind::DataRace),
+                "the race did not happen again"
+            );
+            messages.extend(trace.failure_message());
         }
     }
     messages

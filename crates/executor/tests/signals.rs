@@ -4,8 +4,7 @@
 mod support;
 
 use support::Built;
-use threadbare_executor::Ended;
-use threadbare_trace::{End, Policy};
+use threadbare_trace::{End, Failure, Policy};
 
 #[test]
 fn handlers_run_and_programs_go_on() {
@@ -53,7 +52,7 @@ fn what_is_not_modelled_is_refused() {
         let run = subject.run(&plan);
         let ended = run.ended();
         assert!(
-            matches!(ended, Ended::Unsupported { message, .. } if message.contains(words)),
+            matches!(ended, End::Unsupported { message, .. } if message.contains(words)),
             "{scenario}: {ended:?}"
         );
     }
@@ -80,12 +79,14 @@ fn what_a_handler_does_not_survive_is_reported_where_it_happened() {
         for policy in [Policy::RunToBlock, Policy::Random { seed: 1 }] {
             let plan = subject.under(policy);
             let trace = subject.run(&plan).trace();
-            let End::Failed { kind, message: words, thread: 1, location } = &trace.end else {
+            let Some(Failure { kind, message: words, at, .. }) =
+                trace.end.failure().filter(|f| f.at.thread == 1)
+            else {
                 wrong.push(format!("{scenario}: {:?}", trace.end));
                 break;
             };
             let place =
-                trace.locations[*location as usize].frames.first().map(|frame| frame.function.as_str());
+                trace.locations[at.location as usize].frames.first().map(|frame| frame.function.as_str());
             if (kind.to_string().as_str(), words.as_str(), place) != (expected, message, Some(function)) {
                 wrong.push(format!("{scenario}: {kind} {words} {place:?}"));
             }

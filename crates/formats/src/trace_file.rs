@@ -24,14 +24,19 @@
 //! pending   = list of (number: thread) (byte: kind) (byte: 1 if blocked, else 0)
 //!                     (number: object) (number: location) (number: stack)
 //!                     (list of number: holders)
-//! end       = 0                                finished
-//!           | 1  failure   text: message   number: thread   number: location         failed
-//!           | 2 | 3 | 4                        event bound, time limit, memory limit
-//!           | 5  number: step   text: reason                                         diverged
-//!           | 6  text: message   number: thread   number: location                   unsupported
-//! failure   = 1 | 2 | 4 | 6 | 7                assertion, abort, exception, deadlock, livelock
-//!           | 3  signed: signal
-//!           | 5  signed: exit code
+//! end       = 0                                                                    Finished
+//!           | 1  failure   text: message   place   (list of related)                 Failed
+//!           | 2                                                                      EventBound
+//!           | 3  (list of place: none, or one)                                       TimeLimit
+//!           | 4                                                                      MemoryLimit
+//!           | 5  number: step   text: reason                                         Diverged
+//!           | 6  text: message   place                                               Unsupported
+//! place     = number: thread   number: location   number: stack
+//! related   = role   place
+//! role      = 1 Allocated | 2 Freed | 3 OtherAccess
+//! failure   = 1 Assertion | 2 Abort | 3 Signal, signed: its number | 4 Exception
+//!           | 5 ExitCode, signed: the code | 6 Deadlock | 7 Livelock | 8 UseAfterFree | 9 DoubleFree
+//!           | 10 InvalidFree | 11 HeapOverflow | 12 DataRace | 13 Panic
 //! list of x = number: how many   x x x …
 //! text      = number: bytes   that many bytes of UTF-8
 //! number    = 7 bits a byte, the lowest first; the top bit says that another byte follows (LEB128)
@@ -59,9 +64,14 @@
 //! # Old reader, new data
 //!
 //! A reader refuses a version it does not know, at once and by name, and changes nothing in the file.
-//! Whatever changes the bytes bumps [`VERSION`], and so does a new event kind, memory order or outcome: a
-//! file is then refused at its head and not somewhere in the middle. A newer reader keeps reading the older
-//! versions.
+//! Whatever changes the bytes bumps [`VERSION`], and so does a new event kind, memory order, outcome, failure, role or
+//! way to end: a file is then refused at its head and not somewhere in the middle. A newer reader keeps reading the
+//! older versions:
+//!
+//! | version | differs from the next in |
+//! |---|---|
+//! | 1 | A place has no stack. A time limit has no place. A failure has no related places: its message names them, so what a person reads is the same. |
+//! | 2 | This one. |
 //!
 //! # Damaged files
 //!
@@ -85,8 +95,10 @@ use threadbare_trace::EventKind;
 
 /// The first bytes of every trace file.
 pub const MAGIC: &[u8; 8] = b"TBTRACE\n";
-/// The version that is written, and the only one there is to read.
-pub const VERSION: u8 = 1;
+/// The version that is written.
+pub const VERSION: u8 = 2;
+/// The oldest version that is read.
+pub const OLDEST_VERSION: u8 = 1;
 
 /// A file was not a trace that this build can read. Offsets are bytes from the start of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,7 +124,10 @@ impl fmt::Display for FormatError {
         match self {
             FormatError::NotATrace => f.write_str("expected a Threadbare trace, found another kind of file"),
             FormatError::Version { found } => {
-                write!(f, "expected version {VERSION} of the trace format, found version {found}")
+                write!(
+                    f,
+                    "expected version {OLDEST_VERSION} to {VERSION} of the trace format, found version {found}"
+                )
             }
             FormatError::Truncated { offset, expected } => {
                 write!(f, "expected {expected} at byte {offset}, found the end of the file")

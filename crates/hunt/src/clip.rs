@@ -7,7 +7,7 @@ use thiserror::Error;
 use threadbare_formats::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
 use threadbare_program::{Program, without_hashes};
 use threadbare_trace::{
-    End, EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
+    EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
 };
 
 /// What was run, as the user gave it.
@@ -40,10 +40,8 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
     let tracked =
         plan.tracked.extents().iter().flat_map(|extent| name(program, &mut sites, extent)).collect();
     let events = events(trace, &mut sites);
-    let (finding, message) = match &trace.end {
-        End::Failed { kind, message, .. } => (kind.finding().to_owned(), without_lines(message)),
-        _ => (String::new(), String::new()),
-    };
+    let finding = trace.end.failure_kind().map_or("", FailureKind::finding).to_owned();
+    let message = trace.lasting_failure_message().unwrap_or_default();
     Clip {
         target: origin.target.clone(),
         compiler_arguments: origin.compiler_arguments.clone(),
@@ -309,30 +307,8 @@ pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergen
 /// the events are all there is to show.
 pub fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
     clip.finding.is_empty()
-        || matches!(&trace.end, End::Failed { kind, message, .. }
-            if kind.finding() == clip.finding && without_lines(message) == clip.message)
-}
-
-/// A message without its places, such as ` (account.c:12)`: lines may move.
-fn without_lines(message: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once(" (") {
-        kept += before;
-        let place = after.split_once(')').filter(|(place, _)| is_place(place));
-        rest = match place {
-            Some((_, after)) => after,
-            None => {
-                kept += " (";
-                after
-            }
-        };
-    }
-    kept + rest
-}
-
-fn is_place(text: &str) -> bool {
-    text.rsplit_once(':').is_some_and(|(file, line)| !file.contains('(') && line.parse::<u32>().is_ok())
+        || (trace.end.failure_kind().map(FailureKind::finding) == Some(&clip.finding)
+            && trace.lasting_failure_message().as_ref() == Some(&clip.message))
 }
 
 /// What of a site is the same after lines have moved, or after everything was built anew.
@@ -342,18 +318,4 @@ fn identity(site: &Site) -> (String, String, String, u32) {
         text => text.split_whitespace().collect::<Vec<_>>().join(" "),
     };
     (without_hashes(&site.function).into(), without_hashes(&site.callee).into(), text, site.nth)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_taken_out_of_a_message_and_nothing_else() {
-        let message = "freed (twice); allocated by thread 0 in make(int) (a b.c:12), called from main (int)";
-        let kept = "freed (twice); allocated by thread 0 in make(int), called from main (int)";
-        assert_eq!(without_lines(message), kept);
-        assert_eq!(without_lines(kept), kept);
-        assert_eq!(without_lines("f (x) == g (:"), "f (x) == g (:");
-    }
 }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 use threadbare_formats::Clip;
 use threadbare_search::{Anomaly, Harm, Tuple};
 use threadbare_trace::hash::fingerprint;
-use threadbare_trace::{End, Frame, ObjectName, Trace};
+use threadbare_trace::{Frame, ObjectName, Trace};
 
-use crate::ending::ending;
 use crate::source::Source;
 use crate::user_code::UserCode;
 use crate::whole_file;
@@ -66,13 +65,10 @@ impl SourceLine {
 impl Finding {
     /// The failure that `trace` ends in.
     pub(crate) fn failure(trace: Arc<Trace>, run: u64, method: &'static str) -> Finding {
-        let kind = match &trace.end {
-            End::Failed { kind, .. } => kind.finding(),
-            _ => "unknown",
-        };
+        let kind = trace.end.failure_kind().map_or("unknown", |kind| kind.finding());
         Finding {
             kind,
-            failure: ending(&trace),
+            failure: trace.end_text(),
             locations: failure_lines(&trace),
             variables: contended(&trace),
             threads: participants(&trace),
@@ -114,8 +110,8 @@ impl Finding {
 
     /// The anomaly was seen in the run that left `trace`.
     pub(crate) fn confirmed(self, trace: Arc<Trace>, harm: Harm, run: u64) -> Finding {
-        let failed = matches!(trace.end, End::Failed { .. });
-        let failure = if failed { ending(&trace) } else { String::new() };
+        let failed = trace.end.failure().is_some();
+        let failure = if failed { trace.end_text() } else { String::new() };
         Finding { failure, run, harm: Some(harm), trace: Some(trace), ..self }
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use threadbare_executor::Ended;
+use threadbare_executor::RunEnd;
 use threadbare_search::{Conclusion, Feedback, Next, Outstanding, Schedule, Strategy, Token};
-use threadbare_trace::FailureKind;
+use threadbare_trace::{Failure, FailureKind};
 
 /// Strategies that take turns. The last one to find something new has more of them.
 ///
@@ -78,9 +78,9 @@ impl Pipeline {
     }
 
     /// The run failed in a way that was not seen before.
-    fn is_new(&mut self, ended: &Ended) -> bool {
-        let Ended::Failed { kind, message, pc, .. } = ended else { return false };
-        self.found.insert((*kind, message.clone(), *pc))
+    fn is_new(&mut self, ended: &RunEnd) -> bool {
+        let Some(Failure { kind, message, at, .. }) = ended.failure() else { return false };
+        self.found.insert((*kind, message.clone(), at.pc))
     }
 }
 
@@ -148,7 +148,8 @@ impl Strategy for Pipeline {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_trace::Plan;
+    use threadbare_executor::CodePlace;
+    use threadbare_trace::{End, Plan};
 
     use super::*;
 
@@ -184,17 +185,17 @@ mod tests {
         Pipeline::new("all", members, &[(0, 3), (1, 2)])
     }
 
-    fn feedback(ended: Ended) -> Feedback {
+    fn feedback(ended: RunEnd) -> Feedback {
         let (decisions, threads, learnt) = (Vec::new(), Vec::new(), Vec::new());
         Feedback { decisions, threads, events: 0, learnt, ended, bound: 0, recording: None }
     }
 
-    fn failure(message: &str) -> Ended {
-        Ended::Failed { kind: FailureKind::Abort, message: message.to_owned(), thread: 0, pc: 1 }
+    fn failure(message: &str) -> RunEnd {
+        End::Failed(Failure::new(FailureKind::Abort, message, CodePlace { pc: 1, ..CodePlace::default() }))
     }
 
     /// The names of those who get the next runs; what they find is `ended`.
-    fn names(pipeline: &mut Pipeline, count: usize, ended: &dyn Fn(&str) -> Ended) -> String {
+    fn names(pipeline: &mut Pipeline, count: usize, ended: &dyn Fn(&str) -> RunEnd) -> String {
         let next = || match pipeline.ask() {
             Next::Run(schedule) => {
                 pipeline.tell(schedule.token, &feedback(ended(schedule.method)));
@@ -207,14 +208,14 @@ mod tests {
 
     #[test]
     fn after_the_opening_all_take_turns() {
-        assert_eq!(names(&mut pipeline([100; 3]), 11, &|_| Ended::Finished), "aaabbabcabc");
+        assert_eq!(names(&mut pipeline([100; 3]), 11, &|_| End::Finished), "aaabbabcabc");
     }
 
     #[test]
     fn who_has_nothing_to_run_is_passed_over_and_is_due_nothing() {
         let mut pipeline = pipeline([2, 100, 5]);
-        assert_eq!(names(&mut pipeline, 12, &|_| Ended::Finished), "aabbbcbcbcbc");
-        assert_eq!(names(&mut pipeline, 1000, &|_| Ended::Finished).len(), 107 - 12);
+        assert_eq!(names(&mut pipeline, 12, &|_| End::Finished), "aabbbcbcbcbc");
+        assert_eq!(names(&mut pipeline, 1000, &|_| End::Finished).len(), 107 - 12);
         assert_eq!(pipeline.ask(), Next::Exhausted);
     }
 
@@ -222,13 +223,13 @@ mod tests {
     fn the_last_finder_has_more_turns_until_another_finds_something_new() {
         let mut pipeline = pipeline([0, 1000, 1000]);
         let found = |by: &'static str, what: &'static str| {
-            move |name: &str| if name == by { failure(what) } else { Ended::Finished }
+            move |name: &str| if name == by { failure(what) } else { End::Finished }
         };
         names(&mut pipeline, 20, &found("c", "one"));
         let with_bonus = names(&mut pipeline, 40, &found("b", "one"));
         assert_eq!(with_bonus.matches('c').count(), 30, "what is known is no finding: {with_bonus}");
         names(&mut pipeline, 8, &found("b", "two"));
-        let later = names(&mut pipeline, 40, &|_| Ended::Finished);
+        let later = names(&mut pipeline, 40, &|_| End::Finished);
         assert_eq!(later.matches('b').count(), 30, "{later}");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use threadbare_executor::{Ended, FailureKey, Limits, Run, RunError, StartError, Target, Worker};
+use threadbare_executor::{FailureKey, Limits, Run, RunEnd, RunError, StartError, Target, Worker};
 use threadbare_search::{Feedback, Schedule, Token, Tuple, run_schedule};
 use threadbare_trace::Plan;
 
@@ -30,7 +30,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn ended(&self) -> &Ended {
+    pub fn ended(&self) -> &RunEnd {
         &self.feedback.ended
     }
 }

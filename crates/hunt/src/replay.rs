@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error;
-use threadbare_executor::{Ended, Limits, RunError, StartError, Worker};
+use threadbare_executor::{Limits, RunEnd, RunError, StartError, Worker};
 use threadbare_formats::Clip;
 use threadbare_trace::Trace;
 
 pub use crate::clip::Divergence;
 use crate::clip::{Unresolved, compare, is_as_promised, resolve};
-use crate::ending::ending;
 use crate::{Emit, Event, Subject};
 
 /// What a replay came to.
@@ -50,7 +49,7 @@ pub fn replay(
     let mut worker = Worker::start(&subject.target, limits)?;
     let plan = resolve(clip, worker.program())?;
     let mut replay = Replay { clip: path, runs: 0, reproduced: 0, diverged_at: None, trace: None };
-    let mut before: Option<(Vec<u8>, Ended)> = None;
+    let mut before: Option<(Vec<u8>, RunEnd)> = None;
     let mut was_as_promised = false;
     for _ in 0..times {
         let run = worker.run(&plan)?;
@@ -68,7 +67,7 @@ pub fn replay(
         replay.reproduced += u64::from(was_as_promised);
         if let (Some(divergence), None) = (&divergence, replay.diverged_at) {
             replay.diverged_at = Some(divergence.event);
-            let event = Event::Diverged { divergence, ended: &ending(&trace), still_fails };
+            let event = Event::Diverged { divergence, ended: &trace.end_text(), still_fails };
             emit(event).map_err(ReplayError::Report)?;
         }
         replay.trace.get_or_insert(Arc::new(trace));

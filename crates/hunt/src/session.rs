@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use threadbare_executor::{Ended, FailureKey, RunError, Worker};
+use threadbare_executor::{FailureKey, RunEnd, RunError, Worker};
 use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
-use threadbare_trace::{FailureKind, Plan, Trace};
+use threadbare_trace::{End, Failure, FailureKind, Plan, Trace};
 
 use crate::clip::clip;
 use crate::confirmation::{Confirmed, confirm};
@@ -155,10 +155,10 @@ impl<'a> Session<'a> {
         self.strategy.tell(outcome.token, &outcome.feedback);
         let max_events = self.config.max_events;
         self.summary.bound_reached |=
-            *outcome.ended() == Ended::EventBound && outcome.feedback.bound >= max_events;
-        if let Ended::Unsupported { message, thread, pc } = outcome.ended() {
-            let location = self.worker.program().location(*pc).to_string();
-            return Err(HuntError::Unsupported { message: message.clone(), thread: *thread, location });
+            *outcome.ended() == End::EventBound && outcome.feedback.bound >= max_events;
+        if let End::Unsupported { message, at } = outcome.ended() {
+            let location = self.worker.program().location(at.pc).to_string();
+            return Err(HuntError::Unsupported { message: message.clone(), thread: at.thread, location });
         }
         if let Some(place) = stopped_at(outcome.ended(), self.worker.program()) {
             self.summary.stuck_at = Some(place);
@@ -201,16 +201,16 @@ impl<'a> Session<'a> {
 
     /// What cannot be shown again is no finding: something outside may have been to blame. A run that fails so later is
     /// looked at again, a few times.
-    fn take_unconfirmed(&mut self, failure: &FailureKey, ended: &Ended) {
+    fn take_unconfirmed(&mut self, failure: &FailureKey, ended: &RunEnd) {
         self.summary.unconfirmed += 1;
         let looks = self.unconfirmed.entry(failure.clone()).or_default();
         *looks += 1;
         if *looks < MAX_LOOKS {
             self.known.remove(failure);
         }
-        if let Ended::Failed { kind, message, pc, .. } = ended {
+        if let Some(Failure { kind, message, at, .. }) = ended.failure() {
             let message = if message.is_empty() { String::new() } else { format!(": {message}") };
-            let location = self.worker.program().location(*pc);
+            let location = self.worker.program().location(at.pc);
             self.summary.failed_once = Some(format!("{kind}{message} at {location}"));
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use threadbare_executor::Ended;
 use threadbare_search::Harm;
+use threadbare_trace::End;
 
 use crate::length::Length;
 use crate::pool::Outcome;
@@ -134,13 +134,13 @@ impl Summary {
         self.threads = self.threads.max(outcome.feedback.threads.len() as u32);
         self.methods.entry(outcome.method).or_default().runs += 1;
         match outcome.ended() {
-            Ended::EventBound => {
+            End::EventBound => {
                 self.stopped.max_events += 1;
                 self.beginnings += u64::from(length == Length::Beginning);
             }
-            Ended::TimeLimit { .. } => self.stopped.time_limit += 1,
-            Ended::MemoryLimit => self.stopped.memory_limit += 1,
-            Ended::Diverged { .. } => self.diverged += 1,
+            End::TimeLimit { .. } => self.stopped.time_limit += 1,
+            End::MemoryLimit => self.stopped.memory_limit += 1,
+            End::Diverged { .. } => self.diverged += 1,
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use threadbare_trace::{End, Event, EventKind, Frame, Pending, Trace};
+use threadbare_trace::{Event, EventKind, Failure, Frame, Pending, Trace, TracePlace};
 
 /// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
 pub type SourceLines<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
@@ -46,7 +46,7 @@ pub fn base_name(file: &str) -> &str {
 /// Finds the user's lines of one trace, each only once.
 pub struct UserCode<'a> {
     pub trace: &'a Trace,
-    source: &'a SourceLines<'a>,
+    source: &'a dyn Fn(&str, u32) -> Option<String>,
     known: RefCell<HashMap<(u32, u32), Option<UserLine<'a>>>>,
 }
 
@@ -154,22 +154,23 @@ impl<'a> UserCode<'a> {
         Some(object.display.as_str()).filter(|display| !display.is_empty())
     }
 
-    /// The user's line of a failure. The end of a run has no stack, but the event that recorded it, or the operation
-    /// the thread stood before, may.
-    pub fn of_failure(&self, thread: u32, location: u32) -> Option<UserLine<'a>> {
-        let is_failure = |event: &&Event| (event.thread, event.kind) == (thread, EventKind::Failure);
-        let recorded = self.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
-        let is_it = |pending: &&Pending| (pending.thread, pending.location) == (thread, location);
-        let stack = recorded.or_else(|| self.trace.pending.iter().find(is_it).map(|pending| pending.stack));
-        self.find(location, stack.unwrap_or(0))
+    /// The user's line of a failure. Where its own stack is not known, the event that recorded it, or the operation the
+    /// thread stood before, may have one.
+    pub fn of_failure(&self, at: &TracePlace) -> Option<UserLine<'a>> {
+        let is_failure = |event: &&Event| (event.thread, event.kind) == (at.thread, EventKind::Failure);
+        let recorded = || self.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
+        let is_it = |pending: &&Pending| (pending.thread, pending.location) == (at.thread, at.location);
+        let pending = || self.trace.pending.iter().find(is_it).map(|pending| pending.stack);
+        let own = Some(at.stack).filter(|&stack| stack != 0);
+        self.find(at.location, own.or_else(recorded).or_else(pending).unwrap_or(0))
     }
 
     /// The user's own lines where the run failed: the failing one, or for a deadlock and a livelock where each thread
     /// stands.
     pub fn failure_lines(&self) -> Vec<&'a Frame> {
-        let End::Failed { thread, location, .. } = self.trace.end else { return Vec::new() };
-        let failing = self.of_failure(thread, location).map(|line| line.frame);
-        if location != 0 && failing.is_some() {
+        let Some(Failure { at, .. }) = self.trace.end.failure() else { return Vec::new() };
+        let failing = self.of_failure(at).map(|line| line.frame);
+        if at.location != 0 && failing.is_some() {
             return failing.into_iter().collect();
         }
         let foreign = self.foreign_threads();

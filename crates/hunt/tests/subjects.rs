@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use threadbare_executor::{Ended, Limits, Target, Worker};
+use threadbare_executor::{Limits, Target, Worker};
 use threadbare_hunt::hunt;
 use threadbare_search::{Search, Settings};
 use threadbare_trace::Plan;
@@ -30,7 +30,7 @@ fn first_failure(worker: &mut Worker, seed: u64, most: u64) -> Option<(u64, &'st
     let mut strategy = hunt(&Settings::new(Plan { seed, ..Plan::default() }));
     for (number, answered) in (1..=most).zip(Search::new(worker, &mut strategy)) {
         let answered = answered.expect("a run");
-        if matches!(answered.feedback.ended, Ended::Failed { .. }) {
+        if answered.feedback.ended.failure().is_some() {
             return Some((number, answered.schedule.method));
         }
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, Pending, ThreadId, Trace};
+use threadbare_trace::{Event, EventKind, FailureKind, Pending, ThreadId, Trace};
 
 use crate::prediction::Prediction;
 use threadbare_search::reorder::history::{History, writes};
@@ -78,7 +78,7 @@ impl Sighting {
         let stands = |pending: &Pending| trace.threads[pending.thread as usize] == next.thread;
         interrupted
             && missing.iter().all(|awaited| awaited.thread == next.thread)
-            && matches!(trace.end, End::Failed { .. })
+            && trace.end.failure().is_some()
             && trace.pending.iter().any(stands)
     }
 
@@ -90,7 +90,7 @@ impl Sighting {
                     && trace.locations[pending.location as usize].address == awaited.address
             })
         };
-        matches!(trace.end, End::Failed { kind: FailureKind::Deadlock, .. }) && self.stand.iter().all(waits)
+        trace.end.failure_kind() == Some(FailureKind::Deadlock) && self.stand.iter().all(waits)
     }
 }
 

@@ -6,14 +6,14 @@
 
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
-use threadbare_wire::Ending;
+use threadbare_trace::End;
 
 use crate::carrier::Carrier;
 use crate::countdown::Countdown;
 use crate::entry::intercept;
 use crate::modules::users_call;
 use crate::real::real;
-use crate::scheduler::{self, Scheduler, finish};
+use crate::scheduler::{self, Scheduler, finish, here};
 use crate::time::{self, Clock, SECOND, from_timeval};
 use crate::{active, handlers, system};
 
@@ -176,7 +176,7 @@ extern "C" fn create(clock: Clock, event: *const libc::sigevent, id: *mut Id, pc
         Some(event) if event.sigev_notify == libc::SIGEV_NONE => 0,
         Some(event) if event.sigev_notify == libc::SIGEV_THREAD => {
             let what = "a timer that starts a thread (timer_create with SIGEV_THREAD) is not supported";
-            finish(Ending::Unsupported, 0, users_call(pc), what)
+            finish(&End::Unsupported { message: what.into(), at: here(users_call(pc)) })
         }
         Some(event) if (1..=64).contains(&event.sigev_signo) => event.sigev_signo,
         Some(_) => return system::fail(libc::EINVAL),

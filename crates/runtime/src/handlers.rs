@@ -10,11 +10,12 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_wire::{Ending, STOP_SIGNAL};
+use threadbare_trace::{End, FailureKind};
+use threadbare_wire::STOP_SIGNAL;
 
 use crate::carrier::Carrier;
 use crate::real::real;
-use crate::scheduler::{self, Scheduler, finish};
+use crate::scheduler::{self, Scheduler, fail, finish, here};
 use crate::threads::CleanupBuffer;
 use crate::{active, library_code, log, modules, state, system};
 
@@ -365,7 +366,7 @@ extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
     let fault = unsafe { fault(signal, sent, &*info, &*context) };
     // SAFETY: as above.
     if signal == STOP_SIGNAL && unsafe { (*info).si_code } != libc::SI_TKILL {
-        finish(Ending::TimeLimit, 0, fault.pc, "");
+        finish(&End::TimeLimit { at: Some(here(fault.pc)) });
     }
     let Some(&mut wanted) = action(signal) else { die_of(&fault) };
     let me = mine();
@@ -449,7 +450,7 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
 }
 
 fn die_of(fault: &Fault) -> ! {
-    finish(Ending::Signal, fault.signal as u32, fault.pc, &fault.message)
+    fail(FailureKind::Signal(fault.signal), fault.pc, &fault.message)
 }
 
 /// The program ends with an error while it handles something that it would have died of: that is what happened.

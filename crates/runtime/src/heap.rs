@@ -10,10 +10,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::Ordering;
 
-use threadbare_trace::{EventKind, Extent};
-use threadbare_wire::{Ending, Origin};
+use threadbare_trace::{End, EventKind, Extent, Failure, FailureKind, Related, Role};
+use threadbare_wire::CodePlace;
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;
@@ -21,9 +20,9 @@ use crate::hash::Hasher;
 use crate::layout::{self, HEAP, HEAP_BYTES, HEAP_PAGES};
 use crate::log::Entry;
 use crate::real::real;
-use crate::scheduler::{self, finish};
+use crate::scheduler::{self, fail, finish, here};
 use crate::spans::{Block, By, HEADER, Spans};
-use crate::{active, arena, calls, learn, log, shadow};
+use crate::{active, arena, calls, learn, shadow};
 
 unsafe extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -176,31 +175,27 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static mut Block {
     match SPANS.get().block_at(address) {
         Some(block) if block.start == address && block.live => block,
         Some(block) if block.start == address => {
-            accuse(block);
             let message = format!("a block of {} bytes is {verb} again", block.size);
-            finish(Ending::DoubleFree, 0, pc, &message)
+            fail_with(block, FailureKind::DoubleFree, pc, message)
         }
         Some(block) if block.live && address > block.start && address < block.start + block.size => {
-            accuse(block);
             let (offset, whole) = (address - block.start, block.size);
             let message = format!("what is {verb} lies {offset} bytes into a block of {whole} bytes");
-            finish(Ending::InvalidFree, 0, pc, &message)
+            fail_with(block, FailureKind::InvalidFree, pc, message)
         }
-        _ => finish(Ending::InvalidFree, 0, pc, &format!("what is {verb} is not the start of a block")),
+        _ => fail(FailureKind::InvalidFree, pc, &format!("what is {verb} is not the start of a block")),
     }
 }
 
-/// Leaves word of who allocated and who freed the block.
-fn accuse(block: &Block) {
-    let write = |origin: &Origin, by: By| {
-        origin.pc.store(by.pc, Ordering::Relaxed);
-        origin.stack.store(by.stack, Ordering::Relaxed);
-        origin.thread.store(by.thread + 1, Ordering::Relaxed);
+/// Ends the run, and says who allocated the block and, if it was freed, who did that.
+fn fail_with(block: &Block, kind: FailureKind, pc: u64, message: String) -> ! {
+    let related = |role, by: By| {
+        let at = CodePlace { thread: by.thread, stack: by.stack, pc: by.pc };
+        Related { role, at }
     };
-    write(&log::control().allocated, block.allocated);
-    if !block.live {
-        write(&log::control().freed, block.freed);
-    }
+    let freed = (!block.live).then(|| related(Role::Freed, block.freed));
+    let related = [related(Role::Allocated, block.allocated)].into_iter().chain(freed).collect();
+    finish(&End::Failed(Failure { kind, message, at: here(pc), related }))
 }
 
 /// The program is about to access these bytes: they must lie in a live block, if they lie in the heap at all.
@@ -220,7 +215,6 @@ pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
     if block.live && address >= block.start && address + size <= end {
         return;
     }
-    accuse(block);
     let whole = block.size;
     if block.live || address < block.start || address >= end {
         let (distance, side) = match address.checked_sub(end) {
@@ -229,11 +223,11 @@ pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
             None => (block.start - address, "before the start"),
         };
         let message = format!("{verb} of {size} bytes, {distance} bytes {side} of a block of {whole} bytes");
-        finish(Ending::HeapOverflow, 0, pc, &message);
+        fail_with(block, FailureKind::HeapOverflow, pc, message);
     }
     let offset = address - block.start;
     let message = format!("{verb} of {size} bytes, {offset} bytes into a freed block of {whole} bytes");
-    finish(Ending::UseAfterFree, 0, pc, &message)
+    fail_with(block, FailureKind::UseAfterFree, pc, message)
 }
 
 fn resize(address: u64, size: u64, pc: u64) -> *mut c_void {

@@ -2,10 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::{EventKind, MemoryOrder, Outcome};
-use threadbare_wire::{
-    self as wire, Control, Ending, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch,
-};
+use threadbare_trace::{End, EventKind, MemoryOrder, Outcome};
+use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 
 use crate::carrier::Carrier;
 use crate::layout::WIRE;
@@ -194,7 +192,7 @@ fn append(record: Record) {
     let events = &control().events;
     let index = events.load(Ordering::Relaxed);
     if index >= *CAPACITY.get() {
-        scheduler::finish(Ending::EventBound, 0, 0, "the log is full");
+        scheduler::finish(&End::EventBound);
     }
     if index >= *TOUCHED.get() {
         touch_ahead(index);

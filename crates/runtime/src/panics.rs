@@ -6,20 +6,20 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::EventKind;
-use threadbare_wire::Ending;
+use threadbare_trace::{End, EventKind, Failure, FailureKind};
+use threadbare_wire::CodePlace;
 
 use crate::carrier::Carrier;
 use crate::log::Entry;
 use crate::modules::{_Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetIP, UnwindContext};
-use crate::scheduler::{self, Scene, finish_at};
+use crate::scheduler::{self, finish, here};
 use crate::{active, calls};
 
 /// What `std` and the test harness exit with after a panic.
 pub const EXIT_CODE: c_int = 101;
 
 struct Panic {
-    scene: Scene,
+    at: CodePlace,
     /// The stack pointer of the innermost instrumented function.
     frame: u64,
     message: String,
@@ -35,16 +35,12 @@ extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
     }
     // SAFETY: the facade's text.
     let message = unsafe { std::slice::from_raw_parts(message, length) };
-    let scene = Scene {
-        thread: scheduler::get().current as u32,
-        pc: innermost_instrumented_call(),
-        stack: calls::current(),
-    };
+    let at = here(innermost_instrumented_call());
     if scheduler::get().running {
-        Entry::new(EventKind::Failure, scene.pc, 0).write();
+        Entry::new(EventKind::Failure, at.pc, 0).write();
     }
     let frame = calls::innermost_stack_pointer();
-    PANICS.get().push(Panic { scene, frame, message: String::from_utf8_lossy(message).into_owned() });
+    PANICS.get().push(Panic { at, frame, message: String::from_utf8_lossy(message).into_owned() });
 }
 
 /// Where the innermost instrumented function has called out of instrumented code: the line that panics, and
@@ -80,7 +76,7 @@ pub fn exits(code: c_int) {
 pub fn aborts() {
     let current = scheduler::get().current as u32;
     let frame = calls::innermost_stack_pointer();
-    if PANICS.get().last().is_some_and(|panic| panic.scene.thread == current && panic.frame == frame) {
+    if PANICS.get().last().is_some_and(|panic| panic.at.thread == current && panic.frame == frame) {
         finish_with_cause();
     }
 }
@@ -89,8 +85,8 @@ fn finish_with_cause() {
     let panics = PANICS.get();
     // The last one ended the process, but it may only pass on what it heard from another thread.
     let cause = panics.iter().rev().find(|panic| !passes_on(&panic.message)).or(panics.last());
-    if let Some(Panic { scene, message, .. }) = cause {
-        finish_at(scene, Ending::Panic, 0, message);
+    if let Some(Panic { at, message, .. }) = cause {
+        finish(&End::Failed(Failure::new(FailureKind::Panic, message, *at)));
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{EventKind, Order, Others, Plan, Policy, Random, ThreadId, Until};
-use threadbare_wire::{Ending, PendingRecord};
+use threadbare_trace::{End, EventKind, FailureKind, Order, Others, Plan, Policy, Random, ThreadId, Until};
+use threadbare_wire::PendingRecord;
 
 use crate::bits::Bits;
 use crate::hash::{Hasher, mix};
 use crate::livelock::Watch;
 use crate::sampling::{Scores, Walk};
-use crate::scheduler::{Operation, Scheduler, finish};
+use crate::scheduler::{Operation, Scheduler, fail, finish, here};
 use crate::wait::Wait;
 use crate::{log, snapshots, timers};
 
@@ -165,7 +165,10 @@ impl Follower {
             let livelock = self.watch.is_livelock()
                 && self.last_turn <= self.plan.max_events / 2
                 && !timers::are_running();
-            finish(if livelock { Ending::Livelock } else { Ending::EventBound }, 0, 0, "");
+            if livelock {
+                fail(FailureKind::Livelock, 0, "");
+            }
+            finish(&End::EventBound);
         }
     }
 
@@ -195,7 +198,7 @@ impl Follower {
     }
 
     fn diverged(&self, reason: &str) -> ! {
-        finish(Ending::Diverged, self.step as u32, 0, reason)
+        finish(&End::Diverged { step: self.step as u32, reason: reason.into() })
     }
 
     fn priority(&mut self, index: usize, id: &ThreadId) -> u64 {
@@ -416,6 +419,9 @@ pub fn read() -> Plan {
     log::control().events.load(Ordering::Acquire);
     match threadbare_wire::decode_plan(log::plan_words()) {
         Ok(plan) => plan,
-        Err(_) => finish(Ending::Unsupported, 0, 0, "internal error: the plan cannot be read"),
+        Err(_) => {
+            let message = "internal error: the plan cannot be read".into();
+            finish(&End::Unsupported { message, at: here(0) })
+        }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use threadbare_trace::EventKind;
-use threadbare_wire::{Ending, StackSpan};
+use threadbare_trace::{End, EventKind, FailureKind};
+use threadbare_wire::StackSpan;
 
 use crate::carrier::Carrier;
 use crate::entry::intercept;
 use crate::log::Entry;
 use crate::real::real;
-use crate::scheduler::{Operation, finish, point};
+use crate::scheduler::{Operation, fail, finish, here, point};
 use crate::{active, handlers, library_code, log, modules, panics, system, threads};
 
 type Main = extern "C" fn(c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
@@ -29,7 +29,7 @@ pub fn die(parts: &[&str]) -> ! {
 pub fn internal_error(info: &std::panic::PanicHookInfo<'_>) {
     let message = format!("internal error: {info}");
     if active() {
-        finish(Ending::Unsupported, 0, 0, &message);
+        finish(&End::Unsupported { message, at: here(0) });
     }
     die(&["threadbare: ", &message, "\n"]);
 }
@@ -143,8 +143,8 @@ extern "C" fn abort_(pc: u64) -> ! {
         false => panics::innermost_instrumented_call(),
     };
     match uncaught_exception().filter(|_| terminates) {
-        Some(name) => finish(Ending::Exception, 0, pc, &name),
-        None => finish(Ending::Abort, 0, pc, ""),
+        Some(name) => fail(FailureKind::Exception, pc, &name),
+        None => fail(FailureKind::Abort, pc, ""),
     }
 }
 
@@ -179,7 +179,7 @@ extern "C" fn assert_fail(
     handlers::before_abort();
     // SAFETY: the compiler's string.
     let expression = unsafe { CStr::from_ptr(expression) }.to_string_lossy();
-    finish(Ending::Assertion, line, pc, &expression)
+    fail(FailureKind::Assertion, pc, &expression)
 }
 
 extern "C" fn assert_perror_fail(
@@ -198,7 +198,7 @@ extern "C" fn assert_perror_fail(
     handlers::before_abort();
     // SAFETY: libc's string for an error number.
     let expression = unsafe { CStr::from_ptr(libc::strerror(error)) }.to_string_lossy();
-    finish(Ending::Assertion, line, pc, &expression)
+    fail(FailureKind::Assertion, pc, &expression)
 }
 
 /// Makes a copy of the process, by the bare system call: glibc's fork would take the parked threads' stacks for

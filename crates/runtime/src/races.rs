@@ -3,12 +3,12 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::EventKind;
-use threadbare_wire::{Ending, MAX_RACES, PendingRecord, RaceRecord};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, Related, Role};
+use threadbare_wire::{CodePlace, MAX_RACES, PendingRecord, RaceRecord};
 
 use crate::carrier::Carrier;
 use crate::log;
-use crate::scheduler::{self, Operation, finish};
+use crate::scheduler::{self, Operation, finish, here};
 
 /// Pairs of places already recorded in this run.
 static SEEN: Carrier<Vec<[u64; 2]>> = Carrier::new(Vec::new());
@@ -46,18 +46,17 @@ fn race(me: usize, operation: &Operation, other: &PendingRecord) {
     places.sort_unstable();
     let control = log::control();
     if scheduler::get().follower.plan().race == Some(places) {
-        control.other.pc.store(other.pc, Ordering::Relaxed);
-        control.other.stack.store(other.stack, Ordering::Relaxed);
-        control.other.thread.store(other.thread + 1, Ordering::Relaxed);
-        let kinds = u32::from(operation.kind as u8) | u32::from(other.kind) << 8;
-        finish(Ending::DataRace, kinds, operation.pc, "");
+        let at = CodePlace { thread: other.thread, stack: other.stack, pc: other.pc };
+        let mut failure = Failure::new(FailureKind::DataRace, "", here(operation.pc));
+        failure.related = vec![Related { role: Role::OtherAccess, at }];
+        finish(&End::Failed(failure));
     }
     if SEEN.get().contains(&places) || SEEN.get().len() >= MAX_RACES {
         return;
     }
     SEEN.get().push(places);
     let record = RaceRecord {
-        places,
+        addresses: places,
         at: control.events.load(Ordering::Relaxed),
         thread: me as u32,
         other: other.thread,

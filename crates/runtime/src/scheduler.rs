@@ -12,8 +12,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{EventKind, Outcome, ThreadId};
-use threadbare_wire::{Ending, MESSAGE_BYTES, PendingRecord, StackSpan};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, Outcome, ThreadId};
+use threadbare_wire::{CodePlace, PendingRecord, StackSpan};
 
 use crate::bits::Bits;
 use crate::cancellation::{self, Cancellation};
@@ -529,10 +529,10 @@ impl Scheduler {
         {
             // SAFETY: the slot of a thread that exists.
             let &PendingRecord { pc, stack, .. } = unsafe { &*log::pending(index) };
-            let scene = Scene { thread: index as u32, pc, stack };
+            let at = CodePlace { thread: index as u32, stack, pc };
             let what = "a signal handler that interrupts a wait other than for a lock, a semaphore or a thread \
                         is not supported";
-            finish_at(&scene, Ending::Unsupported, 0, what);
+            finish(&End::Unsupported { message: what.into(), at });
         }
         for index in self.alive.iter() {
             // SAFETY: the slot of a thread that exists.
@@ -540,7 +540,7 @@ impl Scheduler {
             pending.blocked = 1;
             pending.holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder as u32 + 1);
         }
-        finish(Ending::Deadlock, 0, 0, "")
+        fail(FailureKind::Deadlock, 0, "")
     }
 
     /// The thread whose stack holds `address`, and the offset from its base.
@@ -587,34 +587,19 @@ pub fn begin_thread() -> &'static mut Thread {
     &mut sched.threads[sched.current]
 }
 
-/// Where a run failed.
-pub struct Scene {
-    pub thread: u32,
-    pub pc: u64,
-    pub stack: u32,
+/// Where the running thread is, with the address of what it does there.
+pub fn here(pc: u64) -> CodePlace {
+    CodePlace { thread: get().current as u32, stack: calls::current(), pc }
 }
 
-/// Ends the run, because of what the running thread does at `pc`.
-pub fn finish(ending: Ending, detail: u32, pc: u64, message: &str) -> ! {
-    let scene = Scene { thread: get().current as u32, pc, stack: calls::current() };
-    finish_at(&scene, ending, detail, message)
+/// Ends the run as failed, because of what the running thread does at `pc`.
+pub fn fail(kind: FailureKind, pc: u64, message: &str) -> ! {
+    finish(&End::Failed(Failure::new(kind, message, here(pc))))
 }
 
-/// Ends the run and says why.
-pub fn finish_at(scene: &Scene, ending: Ending, detail: u32, message: &str) -> ! {
+/// Ends the run and says how.
+pub fn finish(end: &End<CodePlace>) -> ! {
     log::close_write();
-    let control = log::control();
-    let length = message.len().min(MESSAGE_BYTES);
-    // SAFETY: the message area is as long as checked, and the tool reads it after the process ended.
-    unsafe {
-        let area = (&raw const control.message).cast::<u8>().cast_mut();
-        area.copy_from_nonoverlapping(message.as_ptr(), length);
-    }
-    control.message_bytes.store(length as u32, Ordering::Relaxed);
-    control.ending_detail.store(detail, Ordering::Relaxed);
-    control.ending_thread.store(scene.thread, Ordering::Relaxed);
-    control.ending_pc.store(scene.pc, Ordering::Relaxed);
-    control.ending_stack.store(scene.stack, Ordering::Relaxed);
-    control.ending.store(ending as u32, Ordering::Release);
+    log::control().end.put(end);
     system::exit(0)
 }

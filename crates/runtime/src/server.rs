@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::Extent;
-use threadbare_wire::{Ending, SOCKET_FD, message, snapshot};
+use threadbare_wire::{SOCKET_FD, message, snapshot};
 
 use crate::hooks::{LEARN, LOOK, WATCH};
 use crate::plan::{self, Follower};
@@ -32,10 +32,7 @@ fn serve_plans() {
     send(&[message::READY]);
     loop {
         let request = receive();
-        log::control().ending.store(Ending::Silent as u32, Ordering::Relaxed);
-        log::control().allocated.thread.store(0, Ordering::Relaxed);
-        log::control().freed.thread.store(0, Ordering::Relaxed);
-        log::control().other.thread.store(0, Ordering::Relaxed);
+        log::control().end.clear();
         let run = match request {
             Request::Run => {
                 threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);

@@ -2,8 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{EventKind, Outcome};
-use threadbare_wire::{Ending, MAX_THREADS, StackSpan};
+use threadbare_trace::{End, EventKind, Outcome};
+use threadbare_wire::{MAX_THREADS, StackSpan};
 
 use crate::carrier::Carrier;
 use crate::context::{self, Context, POOL_STACK, Stack};
@@ -11,7 +11,7 @@ use crate::entry::intercept;
 use crate::log::Entry;
 use crate::modules::{_Unwind_GetCFA, UnwindContext, users_call};
 use crate::real::real;
-use crate::scheduler::{self, Operation, Thread, finish, point};
+use crate::scheduler::{self, Operation, Thread, finish, here, point};
 use crate::time::{self, Clock};
 use crate::wait::Wait;
 use crate::{active, calls, cancellation, handlers, heap, layout, log, processors, server};
@@ -127,7 +127,7 @@ const ADDRESS_SPACE: u64 = 1 << 47;
 fn none_left(pc: u64) -> c_int {
     let sched = scheduler::get();
     if sched.alive.len() < sched.threads.len() as u64 {
-        finish(Ending::EventBound, 0, 0, "");
+        finish(&End::EventBound);
     }
     not_created(libc::EAGAIN, pc)
 }
@@ -538,5 +538,5 @@ fn run_keys() {
 
 /// Refuses what is not modelled, and says who asked for what.
 pub fn unsupported(what: &str, pc: u64) -> ! {
-    finish(Ending::Unsupported, 0, users_call(pc), what)
+    finish(&End::Unsupported { message: what.into(), at: here(users_call(pc)) })
 }

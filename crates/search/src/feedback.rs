@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadbare_executor::{Ended, Run};
+use threadbare_executor::{Run, RunEnd};
 use threadbare_trace::{EventKind, Extent, Step, ThreadId, Trace};
 use threadbare_wire::Record;
 
@@ -18,7 +18,7 @@ pub struct Feedback {
     pub events: u64,
     /// Shared memory that the run found out about.
     pub learnt: Vec<Extent>,
-    pub ended: Ended,
+    pub ended: RunEnd,
     /// The most events that the run was allowed.
     pub bound: u64,
     /// If the schedule asked for it.

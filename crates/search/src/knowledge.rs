@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use threadbare_executor::Ended;
-use threadbare_trace::{Plan, ThreadId};
+use threadbare_trace::{End, Plan, ThreadId};
 
 use crate::Feedback;
 
@@ -46,7 +45,7 @@ impl Knowledge {
                 self.threads.push(thread.clone());
             }
         }
-        if feedback.ended == Ended::EventBound && feedback.bound >= self.plan.max_events {
+        if feedback.ended == End::EventBound && feedback.bound >= self.plan.max_events {
             self.plan.max_events = self.max_events.min(self.plan.max_events * BOUND_GROWTH);
         }
         self.plan.tracked.extend(feedback.learnt.iter().cloned())

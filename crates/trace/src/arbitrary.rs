@@ -1,16 +1,19 @@
 //! Strategies for property tests: any value of the vocabulary, with texts that try the formats' escapes.
 
+use std::fmt;
+
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::{
-    End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
-    StackNode, ThreadId, Trace,
+    End, EndKind, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName,
+    Outcome, Pending, Related, Role, StackNode, ThreadId, Trace, TracePlace,
 };
 
 /// Texts as they are in programs, and texts as they should not be.
-pub fn text() -> impl Strategy<Value = String> {
+pub fn text() -> impl Strategy<Value = String> + Clone {
     prop_oneof![
         3 => "[a-z_]{1,8}",
         2 => "[-@#|x\\\\ \t\r\n()\\[\\]0-9.:]{0,6}",
@@ -94,41 +97,46 @@ fn pending() -> impl Strategy<Value = Pending> {
     )
 }
 
-fn end() -> impl Strategy<Value = End> {
-    let failure = prop_oneof![
-        Just(FailureKind::Assertion),
-        Just(FailureKind::Abort),
-        any::<i32>().prop_map(FailureKind::Signal),
-        Just(FailureKind::Exception),
-        any::<i32>().prop_map(FailureKind::ExitCode),
-        Just(FailureKind::Deadlock),
-        Just(FailureKind::Livelock),
-    ];
-    prop_oneof![
-        Just(End::Finished),
-        (failure, text(), any::<[u32; 2]>()).prop_map(|(kind, message, [thread, location])| End::Failed {
-            kind,
-            message,
-            thread,
-            location
-        }),
-        Just(End::EventBound),
-        Just(End::TimeLimit),
-        Just(End::MemoryLimit),
-        (any::<u32>(), text()).prop_map(|(step, reason)| End::Diverged { step, reason }),
-        (text(), any::<[u32; 2]>()).prop_map(|(message, [thread, location])| End::Unsupported {
-            message,
-            thread,
-            location
-        }),
-    ]
+/// Every kind of failure, with any detail.
+pub fn failure_kind() -> impl Strategy<Value = FailureKind> + Clone {
+    (select(FailureKind::ALL), any::<i32>()).prop_map(|(kind, detail)| kind.with_detail(detail))
+}
+
+/// Places in a trace with indices that are not in range yet.
+fn trace_place() -> impl Strategy<Value = TracePlace> + Clone {
+    any::<[u32; 3]>().prop_map(|[thread, location, stack]| TracePlace { thread, location, stack })
+}
+
+/// Every way to end, with places of this kind. Each role has at most one place.
+pub fn end<P: Clone + fmt::Debug + 'static>(
+    place: impl Strategy<Value = P> + Clone + 'static,
+) -> impl Strategy<Value = End<P>> {
+    let related = vec(option::of(place.clone()), Role::ALL.len()).prop_map(|places| {
+        let related = Role::ALL.iter().zip(places);
+        related.filter_map(|(&role, at)| Some(Related { role, at: at? })).collect()
+    });
+    let failure = (failure_kind(), text(), place.clone(), related)
+        .prop_map(|(kind, message, at, related)| End::Failed(Failure { kind, message, at, related }));
+    select(EndKind::ALL).prop_flat_map(move |kind| match kind {
+        EndKind::Finished => Just(End::Finished).boxed(),
+        EndKind::Failed => failure.clone().boxed(),
+        EndKind::EventBound => Just(End::EventBound).boxed(),
+        EndKind::TimeLimit => option::of(place.clone()).prop_map(|at| End::TimeLimit { at }).boxed(),
+        EndKind::MemoryLimit => Just(End::MemoryLimit).boxed(),
+        EndKind::Diverged => {
+            (any::<u32>(), text()).prop_map(|(step, reason)| End::Diverged { step, reason }).boxed()
+        }
+        EndKind::Unsupported => {
+            (text(), place.clone()).prop_map(|(message, at)| End::Unsupported { message, at }).boxed()
+        }
+    })
 }
 
 /// Any trace whose indices are in range.
 pub fn trace() -> impl Strategy<Value = Trace> {
     let tables =
         (vec(thread(), 1..5), vec(location(), 1..5), vec(any::<[u32; 2]>(), 1..6), vec(object(), 1..6));
-    let run = (vec(event(), 0..12), vec(pending(), 0..3), end());
+    let run = (vec(event(), 0..12), vec(pending(), 0..3), end(trace_place()));
     (text(), vec(text(), 0..3), tables, run).prop_map(
         |(program, arguments, (threads, locations, stacks, objects), (events, pending, end))| {
             let stacks = stacks.into_iter().enumerate();
@@ -173,10 +181,11 @@ fn bring_into_range(trace: &mut Trace) {
         pending.object %= objects;
         pending.holders.iter_mut().for_each(thread);
     }
-    if let End::Failed { thread: at, location: place, .. }
-    | End::Unsupported { thread: at, location: place, .. } = &mut trace.end
-    {
-        thread(at);
-        location(place);
-    }
+    let end = std::mem::replace(&mut trace.end, End::Finished);
+    trace.end = end.map(|mut at| {
+        thread(&mut at.thread);
+        location(&mut at.location);
+        at.stack %= stacks;
+        at
+    });
 }

@@ -1,7 +1,5 @@
 //! What can happen in a run.
 
-use std::fmt;
-
 /// Defines a byte-sized enum with a textual name per variant, readable in both directions.
 macro_rules! named_bytes {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)+ }) => {
@@ -30,11 +28,13 @@ macro_rules! named_bytes {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.pad(self.name()) }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.pad(self.name()) }
         }
     };
 }
+
+pub(crate) use named_bytes;
 
 named_bytes! {
     /// The kinds of events. The numbers are part of the trace format and of the wire: append, never renumber.

@@ -13,13 +13,18 @@
 //! | [`location`] | source locations with inlined frames, and [`Site`], which survives a rebuild |
 //! | [`object`] | stable names for variables and sync objects |
 //! | [`plan`] | [`Plan`], its forced steps, its policies, and which memory it tracks |
-//! | [`trace`] | [`Trace`]: events and the tables they point into, and how the run ended |
+//! | [`trace`] | [`Trace`]: events and the tables they point into |
+//! | [`end`] | [`End`]: how a run ended |
+//! | [`failure`] | [`FailureKind`]: the table of all kinds of failures |
 //! | [`hash`] | a fast hash for maps and states |
 
 #[cfg(feature = "arbitrary")]
 pub mod arbitrary;
 mod code_class;
+pub mod end;
+mod end_text;
 pub mod event;
+pub mod failure;
 pub mod hash;
 pub mod location;
 pub mod object;
@@ -29,10 +34,12 @@ pub mod thread;
 pub mod trace;
 
 pub use code_class::CodeClass;
+pub use end::{End, EndKind, Failure, Related, Role, TracePlace};
 pub use event::{Event, EventKind, MemoryOrder, Outcome};
+pub use failure::FailureKind;
 pub use location::{Frame, Location, Site};
 pub use object::{Object, ObjectName};
 pub use plan::{Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};
 pub use random::Random;
 pub use thread::ThreadId;
-pub use trace::{End, FailureKind, Pending, StackNode, Trace};
+pub use trace::{Pending, StackNode, Trace};

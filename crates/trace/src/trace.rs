@@ -1,8 +1,6 @@
 //! A run, as data.
 
-use std::fmt;
-
-use crate::{Event, EventKind, Location, Object, Step, ThreadId, Until};
+use crate::{End, Event, EventKind, Location, Object, Step, ThreadId, TracePlace, Until};
 
 /// Everything one run did, in the order it happened.
 ///
@@ -20,7 +18,7 @@ pub struct Trace {
     pub events: Vec<Event>,
     /// What each thread that had not ended was about to do, in the order of thread indices.
     pub pending: Vec<Pending>,
-    pub end: End,
+    pub end: End<TracePlace>,
 }
 
 /// A call stack as a path to the root of a tree: the call at `location`, made from the stack `parent`.
@@ -42,114 +40,6 @@ pub struct Pending {
     pub blocked: bool,
     /// The threads that hold what it waits for, where that is known.
     pub holders: Vec<u32>,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// By itself, with exit code 0.
-    Finished,
-    /// An oracle fired in `thread` at `location` (both table indices).
-    Failed { kind: FailureKind, message: String, thread: u32, location: u32 },
-    /// It reached the plan's bound on events, but was getting somewhere.
-    EventBound,
-    /// It was stopped from outside after the time limit, between two schedule points.
-    TimeLimit,
-    /// It was stopped from outside because it used too much memory.
-    MemoryLimit,
-    /// Step `step` of a strict plan could not be taken.
-    Diverged { step: u32, reason: String },
-    /// The program did something Threadbare does not model.
-    Unsupported { message: String, thread: u32, location: u32 },
-}
-
-/// What kind of oracle fired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FailureKind {
-    /// A failed `assert`.
-    Assertion,
-    /// `abort`, outside an assertion.
-    Abort,
-    /// A fatal signal, by its number.
-    Signal(i32),
-    /// A C++ exception that nobody caught.
-    Exception,
-    /// The process ended with this code.
-    ExitCode(i32),
-    /// Every thread waits for another.
-    Deadlock,
-    /// Threads run, but only in circles.
-    Livelock,
-    /// An access to heap memory that was freed.
-    UseAfterFree,
-    /// A block freed a second time.
-    DoubleFree,
-    /// Something freed that is not a block.
-    InvalidFree,
-    /// An access outside the heap block it is next to.
-    HeapOverflow,
-    /// Two threads about to access the same memory, one of them to write.
-    DataRace,
-    /// A panic of a Rust program that ended it.
-    Panic,
-}
-
-impl FailureKind {
-    /// The `kind` of a finding in `--json` output and in clips.
-    pub const fn finding(self) -> &'static str {
-        match self {
-            FailureKind::Assertion => "assertion",
-            FailureKind::Abort
-            | FailureKind::Signal(_)
-            | FailureKind::Exception
-            | FailureKind::InvalidFree
-            | FailureKind::HeapOverflow => "crash",
-            FailureKind::UseAfterFree => "use-after-free",
-            FailureKind::DoubleFree => "double-free",
-            FailureKind::DataRace => "data-race",
-            FailureKind::Panic => "panic",
-            FailureKind::ExitCode(_) => "exit-code",
-            FailureKind::Deadlock => "deadlock",
-            FailureKind::Livelock => "livelock",
-        }
-    }
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FailureKind::Assertion => f.write_str("assertion failed"),
-            FailureKind::Abort => f.write_str("aborted"),
-            FailureKind::Signal(signal) => f.write_str(&signal_name(*signal)),
-            FailureKind::Exception => f.write_str("uncaught exception"),
-            FailureKind::ExitCode(code) => write!(f, "exit code {code}"),
-            FailureKind::Deadlock => f.write_str("deadlock"),
-            FailureKind::Livelock => f.write_str("livelock"),
-            FailureKind::UseAfterFree => f.write_str("use after free"),
-            FailureKind::DoubleFree => f.write_str("double free"),
-            FailureKind::InvalidFree => f.write_str("invalid free"),
-            FailureKind::HeapOverflow => f.write_str("heap overflow"),
-            FailureKind::DataRace => f.write_str("data race"),
-            FailureKind::Panic => f.write_str("panicked"),
-        }
-    }
-}
-
-/// `SIGSEGV` for 11; the number where it has no common name. (Linux x86-64 numbers.)
-pub fn signal_name(signal: i32) -> String {
-    match signal {
-        4 => "SIGILL".into(),
-        5 => "SIGTRAP".into(),
-        6 => "SIGABRT".into(),
-        7 => "SIGBUS".into(),
-        8 => "SIGFPE".into(),
-        9 => "SIGKILL".into(),
-        11 => "SIGSEGV".into(),
-        13 => "SIGPIPE".into(),
-        15 => "SIGTERM".into(),
-        31 => "SIGSYS".into(),
-        _ => format!("signal {signal}"),
-    }
 }
 
 impl Trace {

@@ -11,6 +11,7 @@
 //! any layout in this module changes.
 
 mod decisions;
+mod end;
 mod plans;
 mod records;
 #[cfg(test)]
@@ -20,12 +21,13 @@ mod words;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use decisions::{Decision, Decisions, members};
+pub use end::{CodePlace, EndSlot, MESSAGE_BYTES};
 pub use plans::{decode_extents, decode_plan, encode_extents, encode_plan};
 pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -87,7 +89,7 @@ pub mod snapshot {
     /// The most snapshots there can be at a time.
     pub const SLOTS: usize = 16;
     /// The most that are taken in one run.
-    pub const MOST_WANTED: usize = 8;
+    pub const MAX_WANTED: usize = 8;
 
     pub const STAY: u32 = 0;
     /// Make a copy that goes on by the plan in place.
@@ -147,31 +149,19 @@ pub struct Control {
     /// How often another thread had the turn than the one before, each time a [`Switch`].
     pub switches: AtomicU64,
     /// In the order in which the run comes to them.
-    pub snapshots_wanted: [Wanted; snapshot::MOST_WANTED],
+    pub snapshots_wanted: [Wanted; snapshot::MAX_WANTED],
     pub snapshots_taken: AtomicU32,
     pub snapshots: [Snapshot; snapshot::SLOTS],
     /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
     pub contexts: AtomicU32,
     /// Written by the tool: tells the program's process id from those of others that run at the same time.
     pub lane: AtomicU32,
-    /// How the run ended, as an [`Ending`]; 0 when it said nothing.
-    pub ending: AtomicU32,
-    /// Signal number, exit code or step, by `ending`.
-    pub ending_detail: AtomicU32,
-    pub ending_thread: AtomicU32,
-    pub ending_pc: AtomicU64,
-    pub ending_stack: AtomicU32,
-    /// The heap block a heap oracle speaks of: who allocated it and, if it was, who freed it.
-    pub allocated: Origin,
-    pub freed: Origin,
-    /// The other side of the data race that ended the run.
-    pub other: Origin,
+    /// How the run ended, as far as it said so itself.
+    pub end: EndSlot,
     /// Races recorded.
     pub races: AtomicU32,
     /// Entries of the table of [`Code`], which the tool fills before the program starts.
     pub code: AtomicU64,
-    pub message_bytes: AtomicU32,
-    pub message: [u8; MESSAGE_BYTES],
 }
 
 /// Code of a standard library that is compiled into the program.
@@ -185,68 +175,4 @@ pub struct Code {
     pub class: u64,
 }
 
-/// Who did something, and where.
-#[repr(C)]
-pub struct Origin {
-    /// 1 + the thread's index; 0 for nobody.
-    pub thread: AtomicU32,
-    pub stack: AtomicU32,
-    pub pc: AtomicU64,
-}
-
-/// The longest message a run can leave.
-pub const MESSAGE_BYTES: usize = 1024;
-
 const _: () = assert!(size_of::<Control>() <= PLAN_OFFSET as usize);
-
-/// What a run says of its end, in [`Control::ending`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Ending {
-    /// Nothing: the wait status tells.
-    Silent = 0,
-    Assertion = 1,
-    Abort = 2,
-    Signal = 3,
-    Exception = 4,
-    Deadlock = 5,
-    EventBound = 6,
-    Diverged = 7,
-    Unsupported = 8,
-    UseAfterFree = 9,
-    DoubleFree = 10,
-    InvalidFree = 11,
-    HeapOverflow = 12,
-    Livelock = 13,
-    /// The tool sent [`STOP_SIGNAL`].
-    TimeLimit = 14,
-    DataRace = 15,
-    Panic = 16,
-}
-
-impl Ending {
-    pub fn from_number(number: u32) -> Option<Ending> {
-        use Ending::*;
-        [
-            Silent,
-            Assertion,
-            Abort,
-            Signal,
-            Exception,
-            Deadlock,
-            EventBound,
-            Diverged,
-            Unsupported,
-            UseAfterFree,
-            DoubleFree,
-            InvalidFree,
-            HeapOverflow,
-            Livelock,
-            TimeLimit,
-            DataRace,
-            Panic,
-        ]
-        .into_iter()
-        .find(|ending| *ending as u32 == number)
-    }
-}

@@ -99,8 +99,8 @@ pub struct PendingRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct RaceRecord {
-    /// Where in the code, in order.
-    pub places: [u64; 2],
+    /// The two addresses of code, in order.
+    pub addresses: [u64; 2],
     /// Records in the log by then.
     pub at: u64,
     /// The thread that came last, and the one that already stood there.

@@ -3,9 +3,10 @@ use proptest::prelude::*;
 
 use crate::records::PC_BITS;
 use crate::*;
-use threadbare_trace::arbitrary::{kind, number, thread};
+use threadbare_trace::arbitrary::{self, kind, number, thread};
 use threadbare_trace::{
-    EventKind, Extent, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step, Turns, Until, Weights,
+    End, EventKind, Extent, Failure, FailureKind, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step,
+    Turns, Until, Weights,
 };
 
 fn extent() -> impl Strategy<Value = Extent> {
@@ -73,12 +74,39 @@ fn plan() -> impl Strategy<Value = Plan> {
     )
 }
 
+/// A place of a process that may be.
+fn code_place() -> impl Strategy<Value = CodePlace> + Clone {
+    (0..MAX_THREADS as u32, any::<u32>(), any::<u64>()).prop_map(|(thread, stack, pc)| CodePlace {
+        thread,
+        stack,
+        pc,
+    })
+}
+
+/// Shared memory where nothing was said yet.
+fn silent() -> Box<EndSlot> {
+    // SAFETY: all of it is atomic integers, for which zeros are valid.
+    unsafe { Box::<EndSlot>::new_zeroed().assume_init() }
+}
+
 /// Words as a broken encoder might leave them: mostly small, so that they pass for tags and counts.
 fn words() -> impl Strategy<Value = Vec<u64>> {
     vec(prop_oneof![4 => 0..4u64, 1 => any::<u64>()], 0..40)
 }
 
 proptest! {
+    /// Protects what the tool knows of an end: it is what the run has said, with places, words and all.
+    #[test]
+    fn an_end_survives_the_wire(ends in vec(arbitrary::end(code_place()), 1..4)) {
+        let slot = silent();
+        for end in ends {
+            slot.put(&end);
+            prop_assert_eq!(slot.get(), Some(end));
+            slot.clear();
+            prop_assert_eq!(slot.get(), None);
+        }
+    }
+
     #[test]
     fn a_plan_survives_the_wire(plan in plan()) {
         prop_assert_eq!(decode_plan(&encode_plan(&plan)), Ok(plan));
@@ -148,4 +176,24 @@ fn switches_say_whose_turn_it_was() {
     assert_eq!(turns(&[], 3), [(0, 3)]);
     assert_eq!(turns(&[(0, 2)], 1), [(2, 1)], "the first turn is another thread's already");
     assert_eq!(turns(&[(1, 59_999), (4, 0)], 5), [(0, 1), (59_999, 3), (0, 1)]);
+}
+
+/// Protects every row of the table of failures: none is missing on the wire, and none is taken for another.
+#[test]
+fn every_kind_of_failure_survives_the_wire() {
+    let slot = silent();
+    for &kind in FailureKind::ALL {
+        let end = End::Failed(Failure::new(kind.with_detail(-3), "words", CodePlace::default()));
+        slot.put(&end);
+        assert_eq!(slot.get(), Some(end));
+    }
+}
+
+/// Protects the room for a message: what is too long is cut, not written past its end.
+#[test]
+fn a_message_that_is_too_long_is_cut() {
+    let slot = silent();
+    let end = |length| End::Unsupported { message: "x".repeat(length), at: CodePlace::default() };
+    slot.put(&end(MESSAGE_BYTES + 1));
+    assert_eq!(slot.get(), Some(end(MESSAGE_BYTES)));
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
-use threadbare_executor::{Ended, FailureKey, Limits, Target, Worker, learn};
-use threadbare_trace::{Plan, Policy};
+use threadbare_executor::{FailureKey, Limits, RunEnd, Target, Worker, learn};
+use threadbare_trace::{End, Plan, Policy};
 
 /// What runs may have of events: blocks of data that go from thread to thread make for many.
 const MAX_EVENTS: u64 = 20_000_000;
@@ -24,7 +24,7 @@ pub struct Exploration {
     pub failures: HashMap<FailureKey, Plan>,
     pub wrong: Vec<Plan>,
     /// How runs ended that came to no end of their own.
-    pub stopped: Vec<Ended>,
+    pub stopped: Vec<RunEnd>,
 }
 
 impl Exploration {
@@ -54,7 +54,7 @@ pub fn explore(
         seen.events += run.events();
         seen.threads = seen.threads.max(run.threads());
         match run.ended() {
-            Ended::Finished => {
+            End::Finished => {
                 let output = run.output_bytes();
                 let right = match seen.results.get(&output) {
                     Some((_, right)) => *right,
@@ -66,7 +66,7 @@ pub fn explore(
                     seen.wrong.push(plan.clone());
                 }
             }
-            Ended::Failed { .. } => {
+            End::Failed { .. } => {
                 let steps = run.steps();
                 let key = run.failure().expect("the run failed");
                 seen.failures.entry(key).or_insert_with(|| Plan { steps, ..plan.clone() });

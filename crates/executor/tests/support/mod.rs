@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use exhaust::exhaust;
-use threadbare_executor::{Ended, Input, Limits, Run, Target, Worker};
-use threadbare_trace::{EventKind, Plan, Policy, Tracked};
+use threadbare_executor::{Input, Limits, Run, RunEnd, Target, Worker};
+use threadbare_trace::{End, EventKind, Plan, Policy, Tracked};
 use threadbare_wire::Record;
 
 /// A program, built in a directory that goes away with it.
@@ -222,7 +222,7 @@ impl Subject {
 
 /// What is compared between two runs.
 struct Seen {
-    ended: Ended,
+    ended: RunEnd,
     output: String,
     bytes: Vec<u8>,
     points: Vec<(u16, EventKind, u64)>,
@@ -249,8 +249,8 @@ pub fn points(run: &Run<'_>) -> Vec<(u16, EventKind, u64)> {
 /// What a program printed if it ended well; otherwise how it failed.
 pub fn outcome(run: &Run<'_>) -> String {
     match run.ended() {
-        Ended::Finished => run.output(1 << 16).trim_end().to_owned(),
-        Ended::Failed { kind, .. } => kind.to_string(),
+        End::Finished => run.output(1 << 16).trim_end().to_owned(),
+        End::Failed(failure) => failure.kind.to_string(),
         other => format!("{other:?}"),
     }
 }

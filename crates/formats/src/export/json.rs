@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use threadbare_trace::{End, Event, EventKind, Pending, Trace};
+use threadbare_trace::{End, Event, EventKind, Pending, Trace, TracePlace};
 
 /// Writes the trace as JSON, one object a line.
 ///
@@ -20,10 +20,13 @@ use threadbare_trace::{End, Event, EventKind, Pending, Trace};
 /// - `value` is a text, in hexadecimal: not every reader of JSON keeps 64 bits of a number.
 /// - A key is left out where it would say nothing: `object`, `location` and `function` where there is none,
 ///   `size` where it is 0, `order` (the memory order) of anything but atomics and fences.
-/// - `end` is `finished`, `failed`, `event-bound`, `time-limit`, `memory-limit`, `diverged` (with `step` and
-///   `message`) or `unsupported` (with `message`, `thread`, `location`, `function`). `pending` lists what
-///   threads were about to do: `thread`, `kind`, `object`, `location`, `function`, whether it was `blocked`,
-///   and by which threads (`holders`).
+/// - `end` is `finished`, `failed` (with `failure` and `message`), `event-bound`, `time-limit`, `memory-limit`,
+///   `diverged` (with `step` and `message`) or `unsupported` (with `message`). Where it is known where the run
+///   ended, `thread`, `location` and `function` say so.
+/// - `related` lists the places that explain a failure, if there are any: `role` (`allocated`, `freed` or
+///   `other-access`), `thread`, `location`, `function`.
+/// - `pending` lists what threads were about to do: `thread`, `kind`, `object`, `location`, `function`, whether it
+///   was `blocked`, and by which threads (`holders`).
 pub fn json(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let mut line = Line::default();
     line.text("program", &trace.program);
@@ -58,29 +61,28 @@ fn describe_event(line: &mut Line, trace: &Trace, event: &Event) {
 }
 
 fn describe_end(line: &mut Line, trace: &Trace) {
+    line.text("end", trace.end.kind());
     match &trace.end {
-        End::Finished => line.text("end", "finished"),
-        End::Failed { kind, message, thread, location } => {
-            line.text("end", "failed");
-            line.text("failure", kind);
-            line.text("message", message);
-            line.thread(trace, *thread);
-            line.location(trace, *location);
+        End::Failed(failure) => {
+            line.text("failure", failure.kind);
+            line.text("message", trace.failure_message().unwrap_or_default());
         }
-        End::EventBound => line.text("end", "event-bound"),
-        End::TimeLimit => line.text("end", "time-limit"),
-        End::MemoryLimit => line.text("end", "memory-limit"),
         End::Diverged { step, reason } => {
-            line.text("end", "diverged");
             line.raw("step", step);
             line.text("message", reason);
         }
-        End::Unsupported { message, thread, location } => {
-            line.text("end", "unsupported");
-            line.text("message", message);
-            line.thread(trace, *thread);
-            line.location(trace, *location);
-        }
+        End::Unsupported { message, .. } => line.text("message", message),
+        End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => {}
+    }
+    trace.end.at().into_iter().for_each(|at| line.place(trace, at));
+    let related = trace.end.failure().map_or(&[][..], |failure| &failure.related);
+    if !related.is_empty() {
+        line.list("related", related, |line, related| {
+            line.open('{');
+            line.text("role", related.role);
+            line.place(trace, &related.at);
+            line.close('}');
+        });
     }
     line.list("pending", &trace.pending, |line, pending| describe_pending(line, trace, pending));
 }
@@ -154,6 +156,11 @@ impl Line {
 
     fn thread(&mut self, trace: &Trace, thread: u32) {
         self.text("thread", &trace.threads[thread as usize]);
+    }
+
+    fn place(&mut self, trace: &Trace, place: &TracePlace) {
+        self.thread(trace, place.thread);
+        self.location(trace, place.location);
     }
 
     fn object(&mut self, trace: &Trace, object: u32) {

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use threadbare_trace::{
-    End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
-    StackNode, ThreadId, arbitrary,
+    End, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome,
+    Pending, Related, Role, StackNode, ThreadId, TracePlace, arbitrary,
 };
 
 fn object(display: &str) -> Object {
@@ -174,12 +174,12 @@ fn json_resolves_names_and_leaves_out_what_says_nothing() {
         event(1, Yield, 0),
     ];
     let mut trace = trace(&["accounts[1].amount", "flag"], events);
-    trace.end = threadbare_trace::End::Failed {
-        kind: FailureKind::Assertion,
-        message: "`sum == 200`".into(),
-        thread: 1,
-        location: 3,
-    };
+    let at = TracePlace { thread: 1, location: 3, stack: 0 };
+    trace.end = threadbare_trace::End::Failed(threadbare_trace::Failure::new(
+        FailureKind::Assertion,
+        "`sum == 200`",
+        at,
+    ));
     trace.pending = vec![Pending {
         thread: 0,
         kind: Join,
@@ -209,16 +209,37 @@ fn json_describes_every_end() {
     };
     assert_eq!(last_line(End::Finished), r#"{"end":"finished","pending":[]}"#);
     assert_eq!(last_line(End::EventBound), r#"{"end":"event-bound","pending":[]}"#);
-    assert_eq!(last_line(End::TimeLimit), r#"{"end":"time-limit","pending":[]}"#);
+    assert_eq!(last_line(End::TimeLimit { at: None }), r#"{"end":"time-limit","pending":[]}"#);
+    let at = TracePlace { thread: 1, location: 2, stack: 0 };
+    assert_eq!(
+        last_line(End::TimeLimit { at: Some(at) }),
+        r#"{"end":"time-limit","thread":"0.1","location":"account.c:42","function":"transfer","pending":[]}"#
+    );
     assert_eq!(last_line(End::MemoryLimit), r#"{"end":"memory-limit","pending":[]}"#);
     assert_eq!(
         last_line(End::Diverged { step: 3, reason: "0.1 is blocked".into() }),
         r#"{"end":"diverged","step":3,"message":"0.1 is blocked","pending":[]}"#
     );
     assert_eq!(
-        last_line(End::Unsupported { message: "vfork".into(), thread: 0, location: 0 }),
+        last_line(End::Unsupported { message: "vfork".into(), at: TracePlace::default() }),
         r#"{"end":"unsupported","message":"vfork","thread":"0","pending":[]}"#
     );
+    let mut failure = Failure::new(FailureKind::DoubleFree, "a block is freed again", TracePlace::default());
+    failure.related = vec![Related { role: Role::Freed, at }];
+    assert_eq!(
+        last_line(End::Failed(failure)),
+        r#"{"end":"failed","failure":"double free","message":"a block is freed again; freed by thread 0.1 in transfer (account.c:42)","thread":"0","related":[{"role":"freed","thread":"0.1","location":"account.c:42","function":"transfer"}],"pending":[]}"#
+    );
+}
+
+/// Protects readers of the export: every kind of failure is written, with the words of the table.
+#[test]
+fn json_names_every_kind_of_failure() {
+    for &kind in FailureKind::ALL {
+        let end = End::Failed(Failure::new(kind, "", TracePlace::default()));
+        let text = text(json, &Trace { end, ..trace(&[], vec![]) });
+        assert!(text.contains(&format!(r#""failure":"{kind}","message":"""#)), "{text}");
+    }
 }
 
 #[test]

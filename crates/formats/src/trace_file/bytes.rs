@@ -53,11 +53,18 @@ impl<'a> Reader<'a> {
 
     /// A byte that tells cases apart, from 0 to `last`.
     pub fn tag(&mut self, expected: &'static str, last: u8) -> Result<u8, FormatError> {
+        self.known(expected, |tag| (tag <= last).then_some(tag))
+    }
+
+    /// A byte that stands for one of the things that `from_byte` knows.
+    pub fn known<T>(
+        &mut self,
+        expected: &'static str,
+        from_byte: impl Fn(u8) -> Option<T>,
+    ) -> Result<T, FormatError> {
         let offset = self.offset;
-        match self.byte(expected)? {
-            tag if tag <= last => Ok(tag),
-            tag => Err(FormatError::Unexpected { offset, expected, found: tag.into() }),
-        }
+        let found = self.byte(expected)?;
+        from_byte(found).ok_or(FormatError::Unexpected { offset, expected, found: found.into() })
     }
 
     pub fn number(&mut self, expected: &'static str) -> Result<u64, FormatError> {

@@ -1,10 +1,10 @@
 //! Bytes as a trace, in the order of the module's specification.
 
 use super::bytes::Reader;
-use super::{DETAIL, FormatError, Last, MAGIC, OTHER_THREAD, VERSION};
+use super::{DETAIL, FormatError, Last, MAGIC, OLDEST_VERSION, OTHER_THREAD, VERSION};
 use threadbare_trace::{
-    End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
-    StackNode, ThreadId, Trace,
+    End, EndKind, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName,
+    Outcome, Pending, Related, Role, StackNode, ThreadId, Trace, TracePlace,
 };
 
 /// The fewest bytes that an entry of a list can take, by which a count is judged before it is believed.
@@ -18,15 +18,16 @@ mod least {
     pub const OBJECT: usize = 2;
     pub const EVENT: usize = 6;
     pub const PENDING: usize = 7;
+    pub const RELATED: usize = 4;
 }
 
 /// Reads a whole trace file.
 pub fn read(bytes: &[u8]) -> Result<Trace, FormatError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(FormatError::NotATrace)?;
     let mut reader = Reader::new(bytes, bytes.len() - rest.len());
-    match reader.byte("a version")? {
-        VERSION => {}
-        found => return Err(FormatError::Version { found }),
+    let version = reader.byte("a version")?;
+    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+        return Err(FormatError::Version { found: version });
     }
     let program = reader.text("the program's path")?;
     let arguments = reader.list("arguments", least::TEXT, |reader| reader.text("an argument"))?;
@@ -42,7 +43,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, FormatError> {
     let events =
         reader.list("events", least::EVENT, |reader| tables.event(reader, &mut running, &mut lasts))?;
     let pending = reader.list("pending operations", least::PENDING, |reader| tables.pending(reader))?;
-    let end = tables.end(&mut reader)?;
+    let end = tables.end(&mut reader, version)?;
     reader.finish()?;
     let Tables { threads, locations, stacks, objects } = tables;
     Ok(Trace { program, arguments, threads, objects, locations, stacks, events, pending, end })
@@ -165,8 +166,7 @@ impl Tables {
 
     fn pending(&self, reader: &mut Reader<'_>) -> Result<Pending, FormatError> {
         let thread = self.thread(reader)?;
-        let offset = reader.offset();
-        let kind = kind(reader.byte("an event kind")?, offset)?;
+        let kind = reader.known("an event kind", EventKind::from_byte)?;
         Ok(Pending {
             thread,
             kind,
@@ -178,62 +178,63 @@ impl Tables {
         })
     }
 
-    fn end(&self, reader: &mut Reader<'_>) -> Result<End, FormatError> {
-        Ok(match reader.tag("how the run ended", 6)? {
-            0 => End::Finished,
-            1 => End::Failed {
-                kind: read_failure(reader)?,
-                message: reader.text("a message")?,
-                thread: self.thread(reader)?,
-                location: self.location(reader)?,
-            },
-            2 => End::EventBound,
-            3 => End::TimeLimit,
-            4 => End::MemoryLimit,
-            5 => End::Diverged { step: reader.small("a step")?, reason: reader.text("a reason")? },
-            _ => End::Unsupported {
-                message: reader.text("a message")?,
-                thread: self.thread(reader)?,
-                location: self.location(reader)?,
-            },
+    fn end(&self, reader: &mut Reader<'_>, version: u8) -> Result<End<TracePlace>, FormatError> {
+        Ok(match reader.known("how the run ended", EndKind::from_byte)? {
+            EndKind::Finished => End::Finished,
+            EndKind::Failed => End::Failed(self.failure(reader, version)?),
+            EndKind::EventBound => End::EventBound,
+            EndKind::TimeLimit => End::TimeLimit { at: self.last_place(reader, version)? },
+            EndKind::MemoryLimit => End::MemoryLimit,
+            EndKind::Diverged => {
+                End::Diverged { step: reader.small("a step")?, reason: reader.text("a reason")? }
+            }
+            EndKind::Unsupported => {
+                End::Unsupported { message: reader.text("a message")?, at: self.place(reader, version)? }
+            }
+        })
+    }
+
+    fn failure(&self, reader: &mut Reader<'_>, version: u8) -> Result<Failure<TracePlace>, FormatError> {
+        let kind = reader.known("a kind of failure", FailureKind::from_number)?;
+        let kind = match kind.detail() {
+            Some(_) => kind.with_detail(reader.small_signed("a signal or an exit code")?),
+            None => kind,
+        };
+        let mut failure = Failure::new(kind, reader.text("a message")?, self.place(reader, version)?);
+        if version > 1 {
+            failure.related = reader.list("related places", least::RELATED, |reader| {
+                let role = reader.known("a role", Role::from_byte)?;
+                Ok(Related { role, at: self.place(reader, version)? })
+            })?;
+        }
+        Ok(failure)
+    }
+
+    /// Where a run was that was stopped, if that is known.
+    fn last_place(&self, reader: &mut Reader<'_>, version: u8) -> Result<Option<TracePlace>, FormatError> {
+        if version == 1 || reader.tag("0 or 1 places", 1)? == 0 {
+            return Ok(None);
+        }
+        self.place(reader, version).map(Some)
+    }
+
+    fn place(&self, reader: &mut Reader<'_>, version: u8) -> Result<TracePlace, FormatError> {
+        Ok(TracePlace {
+            thread: self.thread(reader)?,
+            location: self.location(reader)?,
+            stack: if version == 1 { 0 } else { reader.index("a stack", self.stacks.len())? },
         })
     }
 }
 
+/// The event kind that a byte at `offset` stands for.
 fn kind(byte: u8, offset: usize) -> Result<EventKind, FormatError> {
     let expected = "an event kind";
     EventKind::from_byte(byte).ok_or(FormatError::Unexpected { offset, expected, found: byte.into() })
 }
 
 fn read_detail(reader: &mut Reader<'_>) -> Result<(MemoryOrder, Outcome), FormatError> {
-    let offset = reader.offset();
-    let detail = reader.byte("a memory order and an outcome")?;
-    MemoryOrder::from_byte(detail & 0xf).zip(Outcome::from_byte(detail >> 4)).ok_or(FormatError::Unexpected {
-        offset,
-        expected: "a memory order and an outcome",
-        found: detail.into(),
-    })
-}
-
-fn read_failure(reader: &mut Reader<'_>) -> Result<FailureKind, FormatError> {
-    let offset = reader.offset();
-    Ok(match reader.byte("a kind of failure")? {
-        1 => FailureKind::Assertion,
-        2 => FailureKind::Abort,
-        3 => FailureKind::Signal(reader.small_signed("a signal")?),
-        4 => FailureKind::Exception,
-        5 => FailureKind::ExitCode(reader.small_signed("an exit code")?),
-        6 => FailureKind::Deadlock,
-        7 => FailureKind::Livelock,
-        8 => FailureKind::UseAfterFree,
-        9 => FailureKind::DoubleFree,
-        10 => FailureKind::InvalidFree,
-        11 => FailureKind::HeapOverflow,
-        12 => FailureKind::DataRace,
-        13 => FailureKind::Panic,
-        found => {
-            let expected = "a kind of failure";
-            return Err(FormatError::Unexpected { offset, expected, found: found.into() });
-        }
+    reader.known("a memory order and an outcome", |detail| {
+        MemoryOrder::from_byte(detail & 0xf).zip(Outcome::from_byte(detail >> 4))
     })
 }

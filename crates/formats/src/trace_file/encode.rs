@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::bytes::{put_index_near, put_number, put_signed, put_text};
 use super::{DETAIL, Last, MAGIC, OTHER_THREAD, VERSION};
-use threadbare_trace::{End, Event, FailureKind, Frame, Object, ObjectName, Pending, Trace};
+use threadbare_trace::{End, Event, Failure, Frame, Object, ObjectName, Pending, Trace, TracePlace};
 
 /// Writes a trace file. The trace's indices are taken as they are; [`read`](super::read) is what checks them.
 pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
@@ -128,53 +128,36 @@ fn put_pending(buffer: &mut Vec<u8>, pending: &Pending) {
     put_indices(buffer, &pending.holders);
 }
 
-fn put_end(buffer: &mut Vec<u8>, end: &End) {
+fn put_end(buffer: &mut Vec<u8>, end: &End<TracePlace>) {
+    buffer.push(end.kind() as u8);
     match end {
-        End::Finished => buffer.push(0),
-        End::Failed { kind, message, thread, location } => {
-            buffer.push(1);
-            put_failure(buffer, *kind);
-            put_text(buffer, message);
-            put_number(buffer, u64::from(*thread));
-            put_number(buffer, u64::from(*location));
-        }
-        End::EventBound => buffer.push(2),
-        End::TimeLimit => buffer.push(3),
-        End::MemoryLimit => buffer.push(4),
+        End::Failed(failure) => put_failure(buffer, failure),
+        End::TimeLimit { at } => put_list(buffer, at.as_slice(), put_place),
         End::Diverged { step, reason } => {
-            buffer.push(5);
             put_number(buffer, u64::from(*step));
             put_text(buffer, reason);
         }
-        End::Unsupported { message, thread, location } => {
-            buffer.push(6);
+        End::Unsupported { message, at } => {
             put_text(buffer, message);
-            put_number(buffer, u64::from(*thread));
-            put_number(buffer, u64::from(*location));
+            put_place(buffer, at);
         }
+        End::Finished | End::EventBound | End::MemoryLimit => {}
     }
 }
 
-fn put_failure(buffer: &mut Vec<u8>, kind: FailureKind) {
-    match kind {
-        FailureKind::Assertion => buffer.push(1),
-        FailureKind::Abort => buffer.push(2),
-        FailureKind::Signal(signal) => {
-            buffer.push(3);
-            put_signed(buffer, signal.into());
-        }
-        FailureKind::Exception => buffer.push(4),
-        FailureKind::ExitCode(code) => {
-            buffer.push(5);
-            put_signed(buffer, code.into());
-        }
-        FailureKind::Deadlock => buffer.push(6),
-        FailureKind::Livelock => buffer.push(7),
-        FailureKind::UseAfterFree => buffer.push(8),
-        FailureKind::DoubleFree => buffer.push(9),
-        FailureKind::InvalidFree => buffer.push(10),
-        FailureKind::HeapOverflow => buffer.push(11),
-        FailureKind::DataRace => buffer.push(12),
-        FailureKind::Panic => buffer.push(13),
-    }
+fn put_failure(buffer: &mut Vec<u8>, failure: &Failure<TracePlace>) {
+    buffer.push(failure.kind.number());
+    failure.kind.detail().into_iter().for_each(|detail| put_signed(buffer, detail.into()));
+    put_text(buffer, &failure.message);
+    put_place(buffer, &failure.at);
+    put_list(buffer, &failure.related, |buffer, related| {
+        buffer.push(related.role as u8);
+        put_place(buffer, &related.at);
+    });
+}
+
+fn put_place(buffer: &mut Vec<u8>, place: &TracePlace) {
+    put_number(buffer, place.thread.into());
+    put_number(buffer, place.location.into());
+    put_number(buffer, place.stack.into());
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use threadbare_trace::{
-    End, Event, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode,
-    ThreadId, Trace, arbitrary,
+    End, EndKind, Event, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome,
+    Pending, Related, Role, StackNode, ThreadId, Trace, TracePlace, arbitrary,
 };
 
 fn bytes_of(trace: &Trace) -> Vec<u8> {
@@ -58,15 +58,20 @@ fn small() -> Trace {
             blocked: true,
             holders: vec![1],
         }],
-        end: End::Failed { kind: FailureKind::Signal(11), message: "boom".into(), thread: 1, location: 1 },
+        end: End::Failed(Failure {
+            kind: FailureKind::Signal(11),
+            message: "boom".into(),
+            at: TracePlace { thread: 1, location: 1, stack: 0 },
+            related: vec![Related { role: Role::Freed, at: TracePlace { thread: 0, location: 1, stack: 1 } }],
+        }),
     }
 }
 
-#[test]
-fn the_bytes_of_version_1_are_these() {
+/// The bytes of the small trace up to its end, which is where versions differ.
+fn up_to_the_end(version: u8) -> Vec<u8> {
     #[rustfmt::skip]
-    let expected: &[&[u8]] = &[
-        b"TBTRACE\n", &[1],
+    let bytes: &[&[u8]] = &[
+        b"TBTRACE\n", &[version],
         &[3], b"./a",
         &[1], &[1], b"2",
         &[2], &[1, 0], &[2, 0, 1],                                           // threads
@@ -78,15 +83,84 @@ fn the_bytes_of_version_1_are_these() {
         &[0xc5, 1, 0x15, 2, 0, 2, 4, 0],                                     // failed read-modify-write
         &[0x41, 0, 0, 0, 0, 4, 1],                                           // read of 1
         &[1], &[0, 18, 1, 2, 1, 1, 1, 1],                                    // pending
-        &[1, 3, 22, 4], b"boom", &[1, 1],
     ];
-    assert_eq!(bytes_of(&small()), expected.concat());
-    assert_eq!(read(&expected.concat()), Ok(small()));
+    bytes.concat()
 }
 
+/// Protects files on disk: what is written changes only with the version.
+#[test]
+fn the_bytes_of_version_2_are_these() {
+    let end: &[&[u8]] = &[&[1, 3, 22, 4], b"boom", &[1, 1, 0], &[1], &[2, 0, 1, 1]];
+    let expected = [up_to_the_end(2), end.concat()].concat();
+    assert_eq!(bytes_of(&small()), expected);
+    assert_eq!(read(&expected), Ok(small()));
+}
+
+/// Protects traces that were recorded before there were related places and stacks of failures.
+#[test]
+fn version_1_is_still_read() {
+    let end_of = |bytes: &[&[u8]]| read(&[up_to_the_end(1), bytes.concat()].concat()).map(|trace| trace.end);
+    let message = "write of 4 bytes; freed by thread 0 in go (a.c:300)";
+    let at = TracePlace { thread: 1, location: 1, stack: 0 };
+    let failed = Ok(End::Failed(Failure::new(FailureKind::UseAfterFree, message, at)));
+    assert_eq!(end_of(&[&[1, 8, message.len() as u8], message.as_bytes(), &[1, 1]]), failed);
+    assert_eq!(end_of(&[&[3]]), Ok(End::TimeLimit { at: None }));
+    let unsupported = Ok(End::Unsupported { message: "fork".into(), at });
+    assert_eq!(end_of(&[&[6, 4], b"fork", &[1, 1]]), unsupported);
+}
+
+/// Protects old readers: they refuse a file with what they do not know at its head, by its version.
 #[test]
 fn a_new_kind_needs_a_new_version() {
-    assert_eq!((VERSION, EventKind::ALL.len(), MemoryOrder::ALL.len(), Outcome::ALL.len()), (1, 39, 6, 4));
+    let events = (EventKind::ALL.len(), MemoryOrder::ALL.len(), Outcome::ALL.len());
+    let ends = (EndKind::ALL.len(), FailureKind::ALL.len(), Role::ALL.len());
+    assert_eq!((VERSION, events, ends), (2, (39, 6, 4), (7, 13, 3)));
+}
+
+/// Protects every row of the table of failures: none is missing in files, and none is taken for another.
+#[test]
+fn every_kind_of_failure_survives() {
+    for &kind in FailureKind::ALL {
+        let mut trace = small();
+        trace.end = End::Failed(Failure::new(kind.with_detail(-3), "words", TracePlace::default()));
+        assert_eq!(read(&bytes_of(&trace)), Ok(trace));
+    }
+}
+
+/// The alternatives of a rule of the grammar in the module's documentation.
+fn alternatives(rule: &str) -> Vec<String> {
+    let lines = include_str!("../trace_file.rs").lines().filter_map(|line| line.strip_prefix("//! "));
+    let mut lines = lines.skip_while(|line| line.split_whitespace().next() != Some(rule));
+    let first = lines.next().and_then(|line| line.split_once('=')).expect("the grammar has the rule").1;
+    let more = lines.take_while(|line| line.trim_start().starts_with('|'));
+    let text = std::iter::once(first).chain(more).collect::<Vec<_>>().join(" ");
+    text.split('|').map(|words| words.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+/// Protects whoever writes a reader of their own: the grammar has every number, with its name and what follows it.
+#[test]
+fn the_grammar_lists_every_number() {
+    let debug_name = |debug: String| debug.split('(').next().unwrap_or_default().to_owned();
+    let failures = FailureKind::ALL.iter().map(|kind| {
+        let name = debug_name(format!("{kind:?}"));
+        let detail = match kind {
+            FailureKind::Signal(_) => ", signed: its number",
+            FailureKind::ExitCode(_) => ", signed: the code",
+            _ => "",
+        };
+        format!("{} {name}{detail}", kind.number())
+    });
+    assert_eq!(alternatives("failure"), failures.collect::<Vec<_>>());
+    let roles = Role::ALL.iter().map(|&role| format!("{} {role:?}", role as u8));
+    assert_eq!(alternatives("role"), roles.collect::<Vec<_>>());
+    let ends = alternatives("end");
+    assert_eq!(ends.len(), EndKind::ALL.len());
+    for (line, &kind) in ends.iter().zip(EndKind::ALL) {
+        assert!(
+            line.starts_with(&format!("{} ", kind as u8)) && line.ends_with(&format!("{kind:?}")),
+            "{line}"
+        );
+    }
 }
 
 #[test]
@@ -119,7 +193,7 @@ fn errors_say_where_and_what() {
     assert_eq!(error(b""), "expected a Threadbare trace, found another kind of file");
     assert_eq!(error(b"\x7fELF\x02\x01\x01\0\0"), "expected a Threadbare trace, found another kind of file");
     assert_eq!(error(b"TBTRACE\n"), "expected a version at byte 8, found the end of the file");
-    assert_eq!(error(b"TBTRACE\n\x02"), "expected version 1 of the trace format, found version 2");
+    assert_eq!(error(b"TBTRACE\n\x03"), "expected version 1 to 2 of the trace format, found version 3");
     assert_eq!(
         error(&patched(b"boom", b"\xffoom")),
         "expected a message at byte 105, found bytes that are not UTF-8"
@@ -130,7 +204,7 @@ fn errors_say_where_and_what() {
     );
     let mut bytes = bytes_of(&small());
     bytes.push(0);
-    assert_eq!(error(&bytes), "expected the end of the file at byte 112, found more");
+    assert_eq!(error(&bytes), "expected the end of the file at byte 118, found more");
 }
 
 #[test]
@@ -200,6 +274,7 @@ fn follow_everything(trace: &Trace) {
 }
 
 proptest! {
+    /// Protects recordings: what is read is what was written, whatever it ends in.
     #[test]
     fn every_trace_survives(trace in arbitrary::trace()) {
         prop_assert_eq!(read(&bytes_of(&trace)), Ok(trace));

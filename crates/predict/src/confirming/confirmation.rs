@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use threadbare_executor::Ended;
+use threadbare_executor::RunEnd;
 use threadbare_search::reorder::plan::{first_goes_on, turns};
 use threadbare_search::reorder::schedule::{Reordering, Target};
 use threadbare_search::{Harm, Recording};
@@ -114,7 +114,7 @@ impl Confirmation {
     }
 
     /// Takes in the run that was made by [`plan`](Confirmation::plan). `None` if another has to be made.
-    pub fn take(&mut self, ended: &Ended, recording: Option<&Recording>) -> Option<Verdict> {
+    pub fn take(&mut self, ended: &RunEnd, recording: Option<&Recording>) -> Option<Verdict> {
         let seen = recording.filter(|recording| self.is_shown_by(ended, recording));
         match std::mem::replace(&mut self.stage, Stage::Happens) {
             Stage::Happens => {
@@ -144,9 +144,9 @@ impl Confirmation {
     }
 
     /// The run followed the schedule to the last event, and what it is for happened.
-    fn is_shown_by(&self, ended: &Ended, recording: &Recording) -> bool {
+    fn is_shown_by(&self, ended: &RunEnd, recording: &Recording) -> bool {
         let Attempt { target, schedule, .. } = &self.attempt;
-        !matches!(ended, Ended::Diverged { .. })
+        !matches!(ended, End::Diverged { .. })
             && follows(self.history(), schedule, &recording.trace)
             && Sighting::of(self.history(), target).is_in(&recording.trace)
     }
@@ -207,5 +207,5 @@ impl Confirmation {
 }
 
 fn has_failed(recording: &Recording) -> bool {
-    matches!(recording.trace.end, End::Failed { .. })
+    recording.trace.end.failure().is_some()
 }

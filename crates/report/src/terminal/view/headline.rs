@@ -2,47 +2,50 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::{End, FailureKind, Pending};
+use threadbare_trace::{End, Failure, FailureKind, Pending, Trace, TracePlace};
 
 use super::paint::{Style, Text};
 use super::words;
 use threadbare_hunt::user_code::{UserCode, UserLine, base_name};
 
 /// Lines named for each thread of a livelock.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 
 /// The headline and what explains it.
 pub fn lines(places: &UserCode<'_>) -> Vec<Text> {
     let end = &places.trace.end;
-    let style = if matches!(end, End::Failed { .. }) { Style::Alarm } else { Style::Bold };
-    let mut lines = vec![Text::new(style, &title(end, places.trace.events.len()))];
+    let style = if end.failure().is_some() { Style::Alarm } else { Style::Bold };
+    let mut lines = vec![Text::new(style, &title(places.trace))];
     let plain = |line: String| Text::new(Style::Plain, &format!("  {line}"));
     match end {
-        End::Failed { kind: FailureKind::Deadlock, .. } => {
+        End::Failed(Failure { kind: FailureKind::Deadlock, .. }) => {
             let foreign = places.foreign_threads();
             let is_shown = |pending: &&Pending| pending.blocked && !foreign.contains(&pending.thread);
             let blocked = places.trace.pending.iter().filter(is_shown);
             lines.extend(blocked.map(|pending| plain(who_waits(places, pending))));
         }
-        End::Failed { kind: FailureKind::Livelock, .. } => lines.extend(circles(places)),
-        End::Failed { thread, location, .. } | End::Unsupported { thread, location, .. } => {
-            lines.extend(scene(places, *thread, *location).map(plain));
+        End::Failed(Failure { kind: FailureKind::Livelock, .. }) => lines.extend(circles(places)),
+        End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } => {
+            lines.extend(scene(places, at).map(plain));
         }
         _ => {}
     }
     lines
 }
 
-/// The end of a run after so many events, in one line.
-pub fn title(end: &End, events: usize) -> String {
+/// The end of a run, in one line.
+pub fn title(trace: &Trace) -> String {
     let with = |what: String, message: &str| {
         if message.is_empty() { what } else { format!("{what}: {message}") }
     };
-    match end {
+    match &trace.end {
         End::Finished => "finished without a failure".into(),
-        End::Failed { kind, message, .. } => with(kind.to_string(), message),
-        End::EventBound => format!("stopped at the limit on events ({events}), but was getting somewhere"),
-        End::TimeLimit => "stopped at the time limit, while a thread ran without synchronising".into(),
+        End::Failed(_) => trace.end_text(),
+        End::EventBound => {
+            let events = trace.events.len();
+            format!("stopped at the limit on events ({events}), but was getting somewhere")
+        }
+        End::TimeLimit { .. } => "stopped at the time limit, while a thread ran without synchronising".into(),
         End::MemoryLimit => "stopped because it used too much memory".into(),
         End::Diverged { step, reason } => with(format!("the run left its schedule at step {step}"), reason),
         End::Unsupported { message, .. } => with("not supported".into(), message),
@@ -50,13 +53,13 @@ pub fn title(end: &End, events: usize) -> String {
 }
 
 /// `in check_amounts at account_ring.c:76, thread 0`; nothing where the location is unknown.
-fn scene(places: &UserCode<'_>, thread: u32, location: u32) -> Option<String> {
-    let thread_name = places.thread(thread);
-    if let Some(UserLine { frame, .. }) = places.of_failure(thread, location) {
+fn scene(places: &UserCode<'_>, at: &TracePlace) -> Option<String> {
+    let thread_name = places.thread(at.thread);
+    if let Some(UserLine { frame, .. }) = places.of_failure(at) {
         let function = if frame.function.is_empty() { "" } else { &format!("in {} ", frame.function) };
         return Some(format!("{function}at {frame}, {thread_name}"));
     }
-    let location = places.trace.locations.get(location as usize)?;
+    let location = places.trace.locations.get(at.location as usize)?;
     (!location.frames.is_empty()).then(|| format!("{location}, {thread_name}"))
 }
 
@@ -98,14 +101,14 @@ fn circles(places: &UserCode<'_>) -> Vec<Text> {
 fn circle(thread: &str, mut lines: Vec<UserLine<'_>>) -> Vec<Text> {
     lines.sort_by_key(|place| (&place.frame.file, place.frame.line));
     let number = |place: &UserLine<'_>| format!("{}:{}", base_name(&place.frame.file), place.frame.line);
-    let width = lines.iter().take(MOST_LINES).map(|place| number(place).chars().count()).max().unwrap_or(0);
+    let width = lines.iter().take(MAX_LINES).map(|place| number(place).chars().count()).max().unwrap_or(0);
     let mut circle = vec![Text::new(Style::Plain, &format!("  {thread} runs around in"))];
-    circle.extend(lines.iter().take(MOST_LINES).map(|place| {
+    circle.extend(lines.iter().take(MAX_LINES).map(|place| {
         let text = place.text.as_deref().unwrap_or_default();
         Text::new(Style::Dim, &format!("    {:width$}  ", number(place))).then(Style::Plain, text)
     }));
-    if lines.len() > MOST_LINES {
-        circle.push(Text::new(Style::Dim, &format!("    ⋮ {} more lines", lines.len() - MOST_LINES)));
+    if lines.len() > MAX_LINES {
+        circle.push(Text::new(Style::Dim, &format!("    ⋮ {} more lines", lines.len() - MAX_LINES)));
     }
     circle
 }

@@ -12,7 +12,7 @@ const NARROWEST: usize = 26;
 const SEPARATOR: &str = " │ ";
 const CROSSING: &str = "─┼─";
 /// How far the last thread of a single column may be indented, and how far each from the one before.
-const MOST_INDENT: usize = 24;
+const MAX_INDENT: usize = 24;
 const INDENT: usize = 2;
 
 /// A thread that is shown.
@@ -148,7 +148,7 @@ fn column_widths(titles: &[Text], routines: &[Text], bands: &[Band], width: usiz
 
 /// The stretches one below the other, indented by thread, each with the thread's number where it begins.
 fn single_column(lanes: &[Lane], bands: &[Band], width: usize) -> Vec<Text> {
-    let step = INDENT.min(MOST_INDENT / lanes.len());
+    let step = INDENT.min(MAX_INDENT / lanes.len());
     let digits = lanes.iter().map(|lane| lane.number.len()).max().unwrap_or(0);
     let mut lines = who_is_who(lanes);
     for band in bands {

@@ -32,7 +32,7 @@ mod words;
 use std::borrow::Cow;
 use std::fmt;
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, Trace};
+use threadbare_trace::{Event, EventKind, Failure, FailureKind, Trace};
 
 use threadbare_hunt::user_code::{SourceLines, UserCode};
 
@@ -58,11 +58,11 @@ impl fmt::Display for View<'_> {
 
 /// A panic has a long way from where it happens to the end of the process: what it passes is left out.
 fn up_to_panic(trace: &Trace) -> Cow<'_, Trace> {
-    let End::Failed { kind: FailureKind::Panic, thread, location, .. } = trace.end else {
+    let Some(Failure { kind: FailureKind::Panic, at, .. }) = trace.end.failure() else {
         return Cow::Borrowed(trace);
     };
-    let is_it =
-        |event: &Event| (event.kind, event.thread, event.location) == (EventKind::Failure, thread, location);
+    let panic = (EventKind::Failure, at.thread, at.location);
+    let is_it = |event: &Event| (event.kind, event.thread, event.location) == panic;
     match trace.events.iter().rposition(is_it) {
         Some(position) => {
             let events = trace.events[..=position].to_vec();

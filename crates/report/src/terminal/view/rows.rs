@@ -1,6 +1,6 @@
 //! From events to rows: the lines a thread executed, and what it saw and did there.
 
-use threadbare_trace::{End, Event, EventKind, FailureKind, Outcome};
+use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Outcome, TracePlace};
 
 use super::headline;
 use super::stretch::{Stretch, stretches};
@@ -8,14 +8,14 @@ use super::words::{self, Detail};
 use threadbare_hunt::user_code::{UserCode, UserLine};
 
 /// A run with more stretches than this is shown without its middle.
-const MOST_STRETCHES: usize = 60;
+const MAX_STRETCHES: usize = 60;
 const FIRST_STRETCHES: usize = 5;
 const LAST_STRETCHES: usize = 40;
 /// Of a livelock: what goes in circles need not be seen going round often.
 const LAST_STRETCHES_IN_CIRCLES: usize = 12;
 
 /// A stretch with more rows than this is shown without its middle.
-const MOST_ROWS: usize = 12;
+const MAX_ROWS: usize = 12;
 const FIRST_ROWS: usize = 3;
 const LAST_ROWS: usize = 4;
 /// Of the rows between, the last this many that tell more than others are shown, too.
@@ -109,10 +109,10 @@ pub fn blocks<'a>(places: &UserCode<'a>) -> Vec<Block<'a>> {
     let cells = |stretches: &[Stretch]| -> Vec<Block<'a>> {
         stretches.iter().map(|stretch| Block::Cells(vec![cell(places, stretch)])).collect()
     };
-    let mut blocks = if stretches.len() <= MOST_STRETCHES {
+    let mut blocks = if stretches.len() <= MAX_STRETCHES {
         cells(&stretches)
     } else {
-        let circles = matches!(places.trace.end, End::Failed { kind: FailureKind::Livelock, .. });
+        let circles = places.trace.end.failure_kind() == Some(FailureKind::Livelock);
         let last = if circles { LAST_STRETCHES_IN_CIRCLES } else { LAST_STRETCHES };
         let left_out = stretches.len() - FIRST_STRETCHES - last;
         let mut blocks = cells(&stretches[..FIRST_STRETCHES]);
@@ -158,7 +158,8 @@ fn cell<'a>(places: &UserCode<'a>, stretch: &Stretch) -> Cell<'a> {
 
 /// The failure that `event` records is the one that ended the run.
 fn ends_with(places: &UserCode<'_>, event: &Event) -> bool {
-    matches!(places.trace.end, End::Failed { thread, location, .. } if (thread, location) == (event.thread, event.location))
+    let failure = places.trace.end.failure();
+    failure.is_some_and(|failure| (failure.at.thread, failure.at.location) == (event.thread, event.location))
 }
 
 fn head<'a>(places: &UserCode<'a>, event: &Event) -> Head<'a> {
@@ -175,7 +176,7 @@ fn head<'a>(places: &UserCode<'a>, event: &Event) -> Head<'a> {
 
 fn shorten(cell: &mut Cell<'_>) {
     cell.rows.iter_mut().for_each(Row::shorten);
-    if cell.rows.len() > MOST_ROWS {
+    if cell.rows.len() > MAX_ROWS {
         let last = cell.rows.split_off(cell.rows.len() - LAST_ROWS);
         let middle = cell.rows.split_off(FIRST_ROWS);
         let telling = middle.iter().filter(|row| row.is_telling).count();
@@ -195,16 +196,16 @@ fn shorten(cell: &mut Cell<'_>) {
 
 /// Marks where the run ended: the line that failed, or where each thread waits.
 fn add_end<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>) {
-    match places.trace.end {
-        End::Failed { kind: FailureKind::Deadlock, .. } => {
+    match &places.trace.end {
+        End::Failed(Failure { kind: FailureKind::Deadlock, .. }) => {
             let waiting = waiting(places);
             if !waiting.is_empty() {
                 blocks.push(Block::Cells(waiting));
             }
         }
-        End::Failed { kind: FailureKind::Livelock, .. } => {}
-        End::Failed { thread, location, .. } | End::Unsupported { thread, location, .. } if location != 0 => {
-            add_failure(places, blocks, thread, location);
+        End::Failed(Failure { kind: FailureKind::Livelock, .. }) => {}
+        End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } if at.location != 0 => {
+            add_failure(places, blocks, at);
         }
         _ => {}
     }
@@ -223,12 +224,13 @@ fn waiting<'a>(places: &UserCode<'a>) -> Vec<Cell<'a>> {
     cell.collect()
 }
 
-fn add_failure<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, thread: u32, location: u32) {
-    let place = places.of_failure(thread, location);
-    let location = places.trace.locations.get(location as usize).filter(|known| !known.frames.is_empty());
+fn add_failure<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, at: &TracePlace) {
+    let thread = at.thread;
+    let place = places.of_failure(at);
+    let location = places.trace.locations.get(at.location as usize).filter(|known| !known.frames.is_empty());
     let nameless = || location.map_or_else(|| words::NO_LINE.into(), ToString::to_string);
     let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));
-    row.failure = Some(headline::title(&places.trace.end, places.trace.events.len()));
+    row.failure = Some(headline::title(places.trace));
     let last_cell = blocks.last_mut().and_then(as_cells).and_then(|cells| cells.last_mut());
     let Some(cell) = last_cell.filter(|cell| cell.thread == thread) else {
         blocks.push(Block::Cells(vec![Cell { thread, rows: vec![row], interrupted: false }]));

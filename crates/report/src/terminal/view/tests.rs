@@ -3,7 +3,7 @@
 mod run;
 
 use threadbare_trace::{
-    End, EventKind, FailureKind, Frame, Location, Object, ObjectName, Outcome, StackNode,
+    End, EventKind, FailureKind, Frame, Location, Object, ObjectName, Outcome, StackNode, TracePlace,
 };
 
 use run::{Run, WIDTH, frame};
@@ -383,11 +383,21 @@ lock             │
 
 #[test]
 fn every_end_has_a_line() {
-    let title = |end| super::headline::title(&end, 500);
+    let title = |end| {
+        let mut run = Run::new(1, 1, &[]);
+        run.trace.end = end;
+        for _ in 0..500 {
+            run.event(0, EventKind::Yield, 0, "", 0);
+        }
+        super::headline::title(&run.trace)
+    };
     let step = End::Diverged { step: 3, reason: "thread 0.1 has ended".into() };
-    let unsupported = End::Unsupported { message: "fork".into(), thread: 0, location: 0 };
+    let unsupported = End::Unsupported { message: "fork".into(), at: TracePlace::default() };
     assert_eq!(title(End::EventBound), "stopped at the limit on events (500), but was getting somewhere");
-    assert_eq!(title(End::TimeLimit), "stopped at the time limit, while a thread ran without synchronising");
+    assert_eq!(
+        title(End::TimeLimit { at: None }),
+        "stopped at the time limit, while a thread ran without synchronising"
+    );
     assert_eq!(title(End::MemoryLimit), "stopped because it used too much memory");
     assert_eq!(title(step), "the run left its schedule at step 3: thread 0.1 has ended");
     assert_eq!(title(unsupported), "not supported: fork");

@@ -1,8 +1,8 @@
 //! Traces built by hand.
 
 use threadbare_trace::{
-    End, Event, EventKind, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, Pending,
-    StackNode, ThreadId, Trace,
+    End, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome,
+    Pending, StackNode, ThreadId, Trace, TracePlace,
 };
 
 use super::super::View;
@@ -66,7 +66,8 @@ impl Run {
     }
 
     pub fn fail(&mut self, kind: FailureKind, message: &str, thread: u32, location: u32) {
-        self.trace.end = End::Failed { kind, message: message.into(), thread, location };
+        let at = TracePlace { thread, location, stack: 0 };
+        self.trace.end = End::Failed(Failure::new(kind, message, at));
     }
 
     pub fn view(&self, width: usize, colour: bool) -> String {

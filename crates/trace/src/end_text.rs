@@ -1,0 +1,225 @@
+//! How a run ended, in words for people.
+
+use crate::{End, Failure, FailureKind, Frame, Role, Trace, TracePlace};
+
+/// Whether a text names source lines, as in ` (account.c:12)`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SourceLines {
+    Shown,
+    /// For texts that must stay the same when lines move.
+    LeftOut,
+}
+
+impl Trace {
+    /// How the run ended, in a few words: `use after free: write of 4 bytes; allocated by thread 0 in make (a.c:3)`.
+    /// This is the `failure` of `--json`.
+    pub fn end_text(&self) -> String {
+        match &self.end {
+            End::Finished => "finished".into(),
+            End::Failed(failure) => match self.failure_message().as_deref() {
+                None | Some("") => failure.kind.to_string(),
+                Some(message) => format!("{}: {message}", failure.kind),
+            },
+            End::EventBound => "stopped at the bound on events".into(),
+            End::TimeLimit { .. } => "stopped at the time limit".into(),
+            End::MemoryLimit => "stopped at the memory limit".into(),
+            End::Diverged { reason, .. } => format!("diverged: {reason}"),
+            End::Unsupported { message, .. } => format!("not supported: {message}"),
+        }
+    }
+
+    /// What there is to say of the failure beyond its kind: its own words, then who allocated and who freed the
+    /// block. Empty if there is nothing to say, `None` if the run did not fail.
+    pub fn failure_message(&self) -> Option<String> {
+        self.message(SourceLines::Shown)
+    }
+
+    /// The same message without source lines: it is the same after a rebuild that moved them. This is the `message`
+    /// of a clip.
+    pub fn lasting_failure_message(&self) -> Option<String> {
+        self.message(SourceLines::LeftOut)
+    }
+
+    fn message(&self, lines: SourceLines) -> Option<String> {
+        let failure = self.end.failure()?;
+        let mut own = match failure.kind {
+            // A trace from a file of version 1 has these words in its message already.
+            FailureKind::DataRace if failure.message.is_empty() => self.race(failure),
+            _ => failure.message.clone(),
+        };
+        if lines == SourceLines::LeftOut {
+            own = without_lines(&own);
+        }
+        let origins = failure.related.iter().filter_map(|related| match related.role {
+            Role::Allocated | Role::Freed => Some(self.origin(related.role.name(), related.at, lines)),
+            Role::OtherAccess => None,
+        });
+        Some(std::iter::once(own).chain(origins).collect::<Vec<_>>().join("; "))
+    }
+
+    /// The two sides of a race, by what they do, where and to what.
+    fn race(&self, failure: &Failure<TracePlace>) -> String {
+        let sides = std::iter::once(&failure.at).chain(failure.related(Role::OtherAccess));
+        sides.filter_map(|side| self.access(side.thread)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The access that a thread was about to make: `write of counter by thread 0.1 in add`.
+    fn access(&self, thread: u32) -> Option<String> {
+        let pending = self.pending.iter().find(|pending| pending.thread == thread)?;
+        let frame = self.locations[pending.location as usize].frames.first();
+        let function = frame.map_or(String::new(), |frame| format!(" in {}", frame.function));
+        let object = &self.objects[pending.object as usize];
+        Some(format!("{} of {object} by thread {}{function}", pending.kind, self.threads[thread as usize]))
+    }
+
+    /// Who did something to a heap block and where, by the names of the functions on the stack:
+    /// `freed by thread 0.1 in drop (a.c:3), called from main`.
+    fn origin(&self, verb: &str, at: TracePlace, lines: SourceLines) -> String {
+        // What comes from system headers is nothing the user wrote.
+        let users: Vec<&Frame> = self
+            .calls(at)
+            .flat_map(|location| &self.locations[location as usize].frames)
+            .filter(|frame| frame.line != 0 && !frame.file.starts_with("/usr/"))
+            .collect();
+        let mut names: Vec<String> = users.iter().map(|frame| frame.function.clone()).collect();
+        if let ([name, ..], [frame, ..], SourceLines::Shown) = (&mut names[..], &users[..], lines) {
+            let file = frame.file.rsplit('/').next().unwrap_or_default();
+            *name += &format!(" ({file}:{})", frame.line);
+        }
+        let names = names.join(", called from ");
+        format!("{verb} by thread {} in {names}", self.threads[at.thread as usize])
+    }
+
+    /// The locations of a place and of the calls that led there, innermost first.
+    fn calls(&self, at: TracePlace) -> impl Iterator<Item = u32> {
+        let caller = |stack: u32| (stack != 0).then(|| self.stacks[stack as usize]);
+        let callers = std::iter::successors(caller(at.stack), move |inner| caller(inner.parent));
+        std::iter::once(at.location).chain(callers.map(|call| call.location))
+    }
+}
+
+/// A message without its places, such as ` (account.c:12)`: lines may move.
+fn without_lines(message: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once(" (") {
+        kept += before;
+        let place = after.split_once(')').filter(|(place, _)| is_line(place));
+        rest = match place {
+            Some((_, after)) => after,
+            None => {
+                kept += " (";
+                after
+            }
+        };
+    }
+    kept + rest
+}
+
+/// `account.c:12`.
+fn is_line(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(file, line)| !file.contains('(') && line.parse::<u32>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EventKind, Location, Object, ObjectName, Pending, Related, StackNode, ThreadId};
+
+    fn location(line: u32, function: &str) -> Location {
+        let frame = Frame { function: function.into(), file: "/home/me/a b.c".into(), line, column: 1 };
+        Location { address: u64::from(line), frames: vec![frame] }
+    }
+
+    /// Two threads, three lines, and a stack that leads from `main` (1) through `drop` (2).
+    fn trace(end: End<TracePlace>) -> Trace {
+        let library = Location {
+            address: 9,
+            frames: vec![Frame { file: "/usr/include/new".into(), line: 9, ..Frame::default() }],
+        };
+        let counter = ObjectName::Global { symbol: "counter".into(), offset: 0 };
+        let pending = |thread, kind, location| Pending {
+            thread,
+            kind,
+            object: 1,
+            location,
+            stack: 0,
+            blocked: false,
+            holders: Vec::new(),
+        };
+        Trace {
+            program: String::new(),
+            arguments: Vec::new(),
+            threads: vec![ThreadId::main(), ThreadId::main().child(1)],
+            objects: vec![Object::none(), Object { name: counter, display: "counter".into() }],
+            locations: vec![Location::default(), location(3, "main"), location(7, "drop(int)"), library],
+            stacks: vec![
+                StackNode::default(),
+                StackNode { parent: 0, location: 1 },
+                StackNode { parent: 1, location: 2 },
+            ],
+            events: Vec::new(),
+            pending: vec![pending(0, EventKind::Read, 1), pending(1, EventKind::Write, 2)],
+            end,
+        }
+    }
+
+    /// Protects the words of `--json` and of clips: they have always been these, and clips are compared by them.
+    #[test]
+    fn who_allocated_and_freed_is_said_with_lines_and_without() {
+        let mut failure = Failure::new(
+            FailureKind::UseAfterFree,
+            "write of 4 bytes",
+            TracePlace { thread: 0, location: 1, stack: 0 },
+        );
+        failure.related = vec![
+            Related { role: Role::Allocated, at: TracePlace { thread: 0, location: 1, stack: 0 } },
+            Related { role: Role::Freed, at: TracePlace { thread: 1, location: 3, stack: 2 } },
+        ];
+        let trace = trace(End::Failed(failure));
+        assert_eq!(
+            trace.end_text(),
+            "use after free: write of 4 bytes; allocated by thread 0 in main (a b.c:3); \
+             freed by thread 0.1 in drop(int) (a b.c:7), called from main"
+        );
+        assert_eq!(
+            trace.lasting_failure_message().as_deref(),
+            Some(
+                "write of 4 bytes; allocated by thread 0 in main; \
+                 freed by thread 0.1 in drop(int), called from main"
+            )
+        );
+    }
+
+    /// Protects the words for a race, which are made of what the two threads were about to do.
+    #[test]
+    fn both_sides_of_a_race_are_said() {
+        let mut failure =
+            Failure::new(FailureKind::DataRace, "", TracePlace { thread: 1, location: 2, stack: 0 });
+        let at = TracePlace { thread: 0, location: 1, stack: 0 };
+        failure.related = vec![Related { role: Role::OtherAccess, at }];
+        let text = "write of counter by thread 0.1 in drop(int), read of counter by thread 0 in main";
+        let mut trace = trace(End::Failed(failure));
+        assert_eq!(trace.failure_message().as_deref(), Some(text));
+        trace.pending.clear();
+        assert_eq!(trace.end_text(), "data race", "what the threads were about to do is not known");
+    }
+
+    /// Protects failures without words from a colon that leads nowhere.
+    #[test]
+    fn a_failure_without_words_is_its_kind() {
+        let end = End::Failed(Failure::new(FailureKind::Deadlock, "", TracePlace::default()));
+        assert_eq!(trace(end).end_text(), "deadlock");
+        assert_eq!(trace(End::Finished).failure_message(), None);
+    }
+
+    /// Protects clips from lines that move in the program's own words.
+    #[test]
+    fn lines_are_taken_out_of_a_message_and_nothing_else() {
+        let message = "freed (twice); allocated by thread 0 in make(int) (a b.c:12), called from main (int)";
+        let kept = "freed (twice); allocated by thread 0 in make(int), called from main (int)";
+        assert_eq!(without_lines(message), kept);
+        assert_eq!(without_lines(kept), kept);
+        assert_eq!(without_lines("f (x) == g (:"), "f (x) == g (:");
+    }
+}
