@@ -33,7 +33,7 @@ fn a_thousand_threads() {
 #[test]
 fn a_loop_without_schedule_points_is_stopped_and_located() {
     let built = Built::new("rough.c");
-    let mut subject = built.short_scenario("spinning");
+    let mut subject = built.hanging_scenario("spinning");
     let plan = subject.under(Policy::RunToBlock);
     let &Ended::TimeLimit { thread, pc } = subject.run(&plan).ended() else { panic!("it was not stopped") };
     assert_eq!(thread, 1);
@@ -57,7 +57,7 @@ fn much_output_is_kept() {
 #[test]
 fn endless_output_is_bounded() {
     let built = Built::new("rough.c");
-    let mut subject = built.short_scenario("endless_output");
+    let mut subject = built.hanging_scenario("endless_output");
     let plan = subject.under(Policy::RunToBlock);
     let (ended, kept) = {
         let run = subject.run(&plan);
