@@ -30,7 +30,8 @@ fn mutexes() {
 
 #[test]
 fn condition_variables() {
-    Built::new("condition.c").check(&[
+    let built = Built::new("condition.c");
+    built.check(&[
         ("lost", &["deadlock", "woken"]),
         ("everybody", &["xy", "yx"]),
         ("one_is_left", &["deadlock"]),
@@ -44,7 +45,7 @@ fn condition_variables() {
         ("held_twice", &["deadlock"]),
         ("held_once", &["done"]),
     ]);
-    Built::new("condition.c").sample(&[("either", &["xy", "yx"])]);
+    built.sample(&[("either", &["xy", "yx"])]);
 }
 
 /// Waits end for no reason only where a plan allows it, and no more often than it says.
@@ -87,7 +88,8 @@ fn read_write_and_spin_locks() {
 
 #[test]
 fn semaphores_barriers_once_and_futexes() {
-    Built::new("waiting.c").check(&[
+    let built = Built::new("waiting.c");
+    built.check(&[
         ("one_of_two", &["1 1"]),
         ("trying", &["none", "one"]),
         ("timed", &["one", "timed out"]),
@@ -98,7 +100,7 @@ fn semaphores_barriers_once_and_futexes() {
         ("futexes", &["woken"]),
         ("masks", &["1 1"]),
     ]);
-    Built::new("waiting.c").sample(&[("two_of_three", &["1 2", "2 2"]), ("barriers", &["2 0"])]);
+    built.sample(&[("two_of_three", &["1 2", "2 2"]), ("barriers", &["2 0"])]);
 }
 
 #[test]
@@ -112,8 +114,9 @@ fn signals_to_threads_and_to_the_process() {
 
 #[test]
 fn time_is_virtual_and_passes() {
-    Built::new("time.c").check(&[("sleeps", &["1234"]), ("c11_clock", &["same"])]);
-    Built::new("time.c").sample(&[
+    let built = Built::new("time.c");
+    built.check(&[("sleeps", &["1234"]), ("c11_clock", &["same"])]);
+    built.sample(&[
         ("clocks", &["3660 3660 3600 3660"]),
         ("spin_atomic", &["done"]),
         ("spin_in_many", &["done"]),

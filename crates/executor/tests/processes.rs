@@ -228,7 +228,7 @@ fn waiting_for_the_outside_lets_others_run() {
         ("pausing", "done"),
         ("cancels", "cancelled"),
     ] {
-        let mut subject = built.short_scenario(scenario);
+        let mut subject = built.scenario(scenario);
         for policy in [Policy::RunToBlock, Policy::Random { seed: 1 }] {
             let plan = subject.under(policy);
             let run = subject.run(&plan);

@@ -1,15 +1,9 @@
-//! Programs that are hard on whoever runs them: each run ends, is what it would be otherwise, and leaves nothing
-//! behind.
+//! Programs that are hard on whoever runs them: each run ends, and is what it would be otherwise.
 
 mod support;
 
-use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use support::{Built, outcome};
-use threadbare_executor::{CodePlace, Input, Limits, RunError};
+use threadbare_executor::CodePlace;
 use threadbare_trace::{End, Policy};
 
 /// Runs a scenario three times over, under two schedules.
@@ -39,7 +33,7 @@ fn a_thousand_threads() {
 #[test]
 fn a_loop_without_schedule_points_is_stopped_and_located() {
     let built = Built::new("rough.c");
-    let mut subject = built.short_scenario("spinning");
+    let mut subject = built.hanging_scenario("spinning");
     let plan = subject.under(Policy::RunToBlock);
     let &End::TimeLimit { at: Some(at) } = subject.run(&plan).ended() else { panic!("it was not stopped") };
     assert_eq!(at.thread, 1);
@@ -63,7 +57,7 @@ fn much_output_is_kept() {
 #[test]
 fn endless_output_is_bounded() {
     let built = Built::new("rough.c");
-    let mut subject = built.short_scenario("endless_output");
+    let mut subject = built.hanging_scenario("endless_output");
     let plan = subject.under(Policy::RunToBlock);
     let (ended, kept) = {
         let run = subject.run(&plan);
@@ -73,42 +67,6 @@ fn endless_output_is_bounded() {
     assert_eq!(subject.worker.program().location(pc).frames[0].function, "print_much");
     assert!(kept.len() <= 128 << 20, "{} bytes are kept", kept.len());
     assert!(!kept.contains('\0'), "what was dropped is not part of it");
-}
-
-/// Processes of this name.
-fn processes(name: &str) -> usize {
-    let entries = fs::read_dir("/proc").expect("/proc is there").flatten();
-    let names = entries.filter_map(|entry| fs::read_to_string(entry.path().join("comm")).ok());
-    names.filter(|other| other.trim_end() == name).count()
-}
-
-/// A child that took care to outlive its parents ends with the run all the same.
-#[test]
-fn daemons_end_with_their_run() {
-    let built = Built::new("rough.c");
-    assert_eq!(outcomes(&built, "daemons"), ["started"; 3]);
-    assert_eq!(processes("tb-test-daemon"), 0);
-}
-
-/// The same for a run that is given up: here as soon as the daemon is there.
-#[test]
-fn daemons_end_with_their_worker() {
-    let built = Built::new("rough.c");
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let limits =
-        Limits { time: Duration::from_secs(60), cancelled: Arc::clone(&cancelled), ..Limits::default() };
-    let watcher = std::thread::spawn(move || {
-        while processes("tb-test-orphan") == 0 {
-            std::thread::yield_now();
-        }
-        cancelled.store(true, Ordering::Relaxed);
-    });
-    let mut subject = built.start_with("daemon_and_spin", Input::default(), limits);
-    let plan = subject.under(Policy::RunToBlock);
-    assert!(matches!(subject.worker.run(&plan), Err(RunError::Cancelled)));
-    watcher.join().expect("no panic");
-    drop(subject);
-    assert_eq!(processes("tb-test-orphan"), 0);
 }
 
 #[test]

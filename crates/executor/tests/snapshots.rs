@@ -18,30 +18,64 @@ fn everything(subject: &mut Subject) -> Vec<(String, Vec<u8>, u64)> {
     seen
 }
 
-#[test]
-fn an_exhaustive_search_sees_the_same_with_and_without() {
-    for (source, scenarios) in [
-        ("mutex.c", &["order", "unprotected", "timed", "crossed", "robust"][..]),
-        ("condition.c", &["lost", "everybody", "timed", "predicate"]),
-        ("rwlock.c", &["readers", "spinning"]),
-        ("waiting.c", &["one_of_two", "two_meet", "only_once", "futexes"]),
-        ("threads.c", &["joins", "main_leaves", "errnos", "nested", "keys"]),
-        ("memory.c", &["printing", "copies", "blocks", "guarded"]),
-        ("outside.c", &["pipes", "forks", "file_position", "early_output", "loopback"]),
-        ("std_threads.cpp", &["statics", "exceptions"]),
-    ] {
-        let built = Built::new(source);
-        for scenario in scenarios {
-            let mut subject = built.scenario(scenario);
-            subject.learn();
-            let plain = everything(&mut subject);
-            subject.worker.keep_snapshots(Some(Keep { gap: Some(2), ..Keep::default() }));
-            let kept = everything(&mut subject);
-            assert_eq!(plain.len(), kept.len(), "{scenario}");
-            for (number, (plain, kept)) in plain.iter().zip(&kept).enumerate() {
-                assert!(plain == kept, "{scenario}: run {number}: {} and {}", plain.0, kept.0);
-            }
+/// Searches with and without snapshots see the same, run by run.
+fn sees_the_same(source: &str, scenarios: &[&str]) {
+    let built = Built::new(source);
+    for scenario in scenarios {
+        let mut subject = built.scenario(scenario);
+        subject.learn();
+        let plain = everything(&mut subject);
+        subject.worker.keep_snapshots(Some(Keep { gap: Some(2), ..Keep::default() }));
+        let kept = everything(&mut subject);
+        assert_eq!(plain.len(), kept.len(), "{scenario}");
+        for (number, (plain, kept)) in plain.iter().zip(&kept).enumerate() {
+            assert!(plain == kept, "{scenario}: run {number}: {} and {}", plain.0, kept.0);
         }
+    }
+}
+
+/// Protects that snapshots of programs which do this change nothing but the time that a search takes.
+mod an_exhaustive_search_sees_the_same_with_and_without {
+    use super::sees_the_same;
+
+    #[test]
+    fn mutexes() {
+        sees_the_same("mutex.c", &["order", "unprotected", "timed", "crossed", "robust"]);
+    }
+
+    #[test]
+    fn conditions() {
+        sees_the_same("condition.c", &["lost", "everybody", "timed", "predicate"]);
+    }
+
+    #[test]
+    fn other_locks() {
+        sees_the_same("rwlock.c", &["readers", "spinning"]);
+    }
+
+    #[test]
+    fn other_waits() {
+        sees_the_same("waiting.c", &["one_of_two", "two_meet", "only_once", "futexes"]);
+    }
+
+    #[test]
+    fn threads() {
+        sees_the_same("threads.c", &["joins", "main_leaves", "errnos", "nested", "keys"]);
+    }
+
+    #[test]
+    fn memory() {
+        sees_the_same("memory.c", &["printing", "copies", "blocks", "guarded"]);
+    }
+
+    #[test]
+    fn the_outside() {
+        sees_the_same("outside.c", &["pipes", "forks", "file_position", "early_output", "loopback"]);
+    }
+
+    #[test]
+    fn cplusplus() {
+        sees_the_same("std_threads.cpp", &["statics", "exceptions"]);
     }
 }
 

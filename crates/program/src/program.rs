@@ -169,7 +169,7 @@ impl Program {
         let named = image.symbols.resolve(&site.function).filter(|symbol| symbol.kind == Kind::Function);
         let functions: Vec<&Symbol> = match named {
             Some(function) => vec![function],
-            None => image.symbols.functions_with_stem(&symbols::stem(&site.function)).collect(),
+            None => image.symbols.of_another_build(&site.function, Kind::Function),
         };
         let calls: Vec<_> =
             functions.into_iter().map(|function| self.candidates(number, image, function)).collect();
@@ -209,7 +209,9 @@ impl Program {
             None => (self.modules.first()?, symbol),
         };
         let loaded = module.loaded()?;
-        Some(loaded.relocated(loaded.image.symbols.resolve(symbol)?.address))
+        let symbols = &loaded.image.symbols;
+        let found = symbols.resolve(symbol).or_else(|| symbols.rust_variable_of_another_build(symbol))?;
+        Some(loaded.relocated(found.address))
     }
 
     /// The local variable or parameter, with the path inside it, that lies `cfa_offset` bytes from the

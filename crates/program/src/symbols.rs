@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use object::{Object as _, SymbolKind};
 
@@ -37,7 +39,7 @@ impl Symbol {
 
     /// Its name was mangled by a Rust compiler.
     pub(crate) fn is_rust(&self) -> bool {
-        self.name.starts_with("_R") || rust_hash(&self.name).is_some()
+        is_rust(&self.name)
     }
 
     /// Where several names stand for one address, the one that says most has the greatest rank: what others
@@ -57,6 +59,9 @@ pub(crate) struct Symbols {
     by_name: Vec<usize>,
     /// Base names of source files, of which one may occur more than once.
     files: Vec<String>,
+    /// Indices into `by_address`, by [`stem`] and then by address. Most programs are asked for no name of another
+    /// build, so that it is made on first use.
+    by_stem: OnceLock<HashMap<String, Vec<usize>>>,
 }
 
 impl Symbols {
@@ -162,14 +167,29 @@ impl Symbols {
         namesakes.into_iter().filter(|symbol| symbol.local && self.file(symbol) == file).nth(nth)
     }
 
-    /// Functions whose linkage name has this [`stem`].
-    pub(crate) fn functions_with_stem(&self, stem: &str) -> impl Iterator<Item = &Symbol> {
-        let functions = self.by_address.iter().filter(|symbol| symbol.kind == Kind::Function);
-        // What is written in a name is in the mangled one too; few have the longest word of it.
-        let words = stem.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        let longest = words.max_by_key(|word| word.len()).unwrap_or_default();
-        let alike = functions.filter(move |symbol| symbol.name.contains(longest));
-        alike.filter(move |symbol| self::stem(&symbol.name) == stem)
+    /// Symbols of this kind whose linkage name differs from `name` in what a compiler may change. Those that were
+    /// made for the same crate come first: each crate has a copy of its own of a generic or inline function.
+    pub(crate) fn of_another_build(&self, name: &str, kind: Kind) -> Vec<&Symbol> {
+        let by_stem = self.by_stem.get_or_init(|| {
+            let mut by_stem: HashMap<String, Vec<usize>> = HashMap::new();
+            for (index, symbol) in self.by_address.iter().enumerate() {
+                by_stem.entry(stem(&symbol.name).into_owned()).or_default().push(index);
+            }
+            by_stem
+        });
+        let namesakes = by_stem.get(&*stem(name)).into_iter().flatten().map(|&index| &self.by_address[index]);
+        let mut alike: Vec<&Symbol> = namesakes.filter(|symbol| symbol.kind == kind).collect();
+        alike.sort_by_key(|symbol| instantiating_crate(&symbol.name) != instantiating_crate(name));
+        alike
+    }
+
+    /// The variable for a name of another build, in which Rust's hashes were others. As in [`Symbols::resolve`],
+    /// nothing is guessed.
+    pub(crate) fn rust_variable_of_another_build(&self, name: &str) -> Option<&Symbol> {
+        match self.of_another_build(name, Kind::Variable)[..] {
+            [only] if is_rust(name) => Some(only),
+            _ => None,
+        }
     }
 
     /// All symbols of a name, by address, one for each address.
@@ -209,7 +229,12 @@ pub(crate) fn stem(name: &str) -> Cow<'_, str> {
 /// A linkage name without the hashes of Rust's manglings, which another compiler, dependency or facade changes; names
 /// of other languages are left alone.
 pub fn without_hashes(name: &str) -> Cow<'_, str> {
-    if name.starts_with("_R") || rust_hash(name).is_some() { stem(name) } else { name.into() }
+    if is_rust(name) { stem(name) } else { name.into() }
+}
+
+/// A linkage name that a Rust compiler mangled.
+fn is_rust(name: &str) -> bool {
+    name.starts_with("_R") || rust_hash(name).is_some()
 }
 
 /// Where the `17h0123456789abcdefE` of a legacy Rust name starts.
@@ -220,14 +245,47 @@ fn rust_hash(name: &str) -> Option<usize> {
     (name.starts_with("_ZN") && is_hash).then_some(start)
 }
 
+/// The crate that this copy of a generic or inline function was made for. It ends a name of the v0 mangling:
+/// `Cs4FV0dNO3SBb_4bank`, or `B2_` when the crate stands earlier in the name. Demangled names do not show it.
+fn instantiating_crate(name: &str) -> Option<&str> {
+    let name = name.strip_prefix("_R")?.split(['@', '.']).next()?;
+    let starts_of = |letter| name.match_indices(letter).map(|(start, _)| start);
+    let Some(reference) = name.strip_suffix('_') else {
+        let mut roots = starts_of('C').filter_map(|start| crate_root(name, start));
+        return roots.find(|(_, rest)| rest.is_empty()).map(|(root, _)| root);
+    };
+    // A `B` may also be a digit of the number that follows the one we look for; that is then no crate's position.
+    let mut targets = starts_of('B').rev().filter_map(|start| base_62(reference.get(start + 1..)?));
+    targets.find_map(|target| crate_root(name, target)).map(|(root, _)| root)
+}
+
+/// The name of the crate whose `C` is at `start` of a v0 name, and what follows it.
+fn crate_root(name: &str, start: usize) -> Option<(&str, &str)> {
+    let rest = name.get(start..)?.strip_prefix('C')?;
+    let rest = match rest.strip_prefix('s') {
+        Some(hash) => hash.split_once('_')?.1,
+        None => rest,
+    };
+    let (length, rest) = rest.split_at(rest.find(|letter: char| !letter.is_ascii_digit())?);
+    rest.strip_prefix('_').unwrap_or(rest).split_at_checked(length.parse().ok()?)
+}
+
+/// The number that v0 writes as these digits and an underscore: none is 0, `0` is 1.
+fn base_62(digits: &str) -> Option<usize> {
+    let alphabet = ('0'..='9').chain('a'..='z').chain('A'..='Z');
+    let value = |digit| alphabet.clone().position(|letter| letter == digit);
+    let number =
+        digits.chars().try_fold(0usize, |number, digit| number.checked_mul(62)?.checked_add(value(digit)?));
+    if digits.is_empty() { Some(0) } else { number?.checked_add(1) }
+}
+
 /// A linkage name as it is written in the source; one that is not mangled is left alone.
 pub(crate) fn demangle(name: &str) -> String {
     // Without its prefix, `f` would be the mangled name of the type `float`.
     if !name.starts_with("_Z") && !name.starts_with("_R") {
         return name.to_owned();
     }
-    let is_rust = name.starts_with("_R") || rust_hash(name).is_some();
-    let language = if is_rust { gimli::DW_LANG_Rust } else { gimli::DW_LANG_C_plus_plus };
+    let language = if is_rust(name) { gimli::DW_LANG_Rust } else { gimli::DW_LANG_C_plus_plus };
     match addr2line::demangle(name, language) {
         // A tag of the linker's that nobody wrote.
         Some(demangled) => demangled.replace("[abi:cxx11]", ""),
@@ -255,6 +313,25 @@ mod tests {
         let of_another = "_RNvMs_NtNtCsFV0dNO3SBb_15crossbeam_utils4sync10wait_groupNtB4_9WaitGroup4wait";
         assert_eq!(stem(of_one_build), stem(of_another));
         assert_ne!(stem(of_one_build), stem("_RNvCs4FV0dNO3SBb_4bank7deposit"));
+    }
+
+    /// Protects telling apart the copies of a generic function, of names as rustc 1.95 makes them: at the end,
+    /// spelt out or as a reference into the name.
+    #[test]
+    fn the_crate_of_a_copy_is_read_from_the_end_of_its_name() {
+        let loads = "_RINvNtNtCsgEmfK2I1SDS_4core4sync6atomic11atomic_loadjECs7KzZBlU6oIV_6v0demo";
+        assert_eq!(instantiating_crate(loads), Some("v0demo"));
+        assert_eq!(instantiating_crate("_RNCNvCs7KzZBlU6oIV_6v0demos_3gens_0B3_"), Some("v0demo"));
+        let twice = "_RINvCs7KzZBlU6oIV_6v0demo5twiceNCNCNvB2_s_7generic00EB2_";
+        assert_eq!(instantiating_crate(twice), Some("v0demo"));
+        assert_eq!(instantiating_crate(&format!("{twice}.llvm.12")), Some("v0demo"));
+        assert_eq!(instantiating_crate("_RNvCs7KzZBlU6oIV_6v0demo3add"), None);
+        assert_eq!(instantiating_crate("_ZN4bank7deposit17h0123456789abcdefE"), None);
+        assert_eq!([base_62(""), base_62("0"), base_62("Z"), base_62("10")], [0, 1, 62, 63].map(Some));
+        for broken in ["_R", "_RB_", "_RB", "_RC", "_RCs_9bank", "_RNvCs_99999999999999999999bank", "_RBé_"]
+        {
+            assert_eq!(instantiating_crate(broken), None, "{broken}");
+        }
     }
 
     /// Protects C++ names from being read by Rust's rules, which know no anonymous namespace.

@@ -50,10 +50,9 @@ fn ask_everything(program: &Program, addresses: &[u64]) {
     }
 }
 
-/// Protects against taking the tool down with a file that a build left half-written: any damage is an error
-/// or a missing answer. A panic, a hang or an absurd allocation would fail this test.
-#[test]
-fn damaged_files_give_errors_or_nothing() {
+/// Damages a program in a hundred ways and asks everything of what is left. Any damage is an error or a missing
+/// answer: a panic, a hang or an absurd allocation fails the test.
+fn survives(seed: u64, damage: fn(&mut Vec<u8>, &mut Numbers)) {
     let workspace = Workspace::new();
     workspace.write("damage.cpp", SOURCE);
     let executable = workspace.compile("g++", "-g -O1 -fsanitize=thread damage.cpp", "program");
@@ -64,24 +63,43 @@ fn damaged_files_give_errors_or_nothing() {
     let sample: Vec<u64> = (start..start + 200).filter(|&address| program.site(address).is_some()).collect();
     let addresses = [&sample[..], &[start + 1, data, data + 24, data + 70]].concat();
 
-    let mut numbers = Numbers(2024);
+    let mut numbers = Numbers(seed);
     let damaged = workspace.path("damaged");
-    for round in 0..400 {
+    for _ in 0..100 {
         let mut bytes = intact.clone();
-        match round % 4 {
-            0 => bytes.truncate(numbers.below(intact.len())),
-            // The header, where most of what is believed stands.
-            1 => bytes[numbers.below(0x400)] = numbers.below(256) as u8,
-            kind => {
-                for _ in 0..[1, 50][kind - 2] {
-                    let position = numbers.below(bytes.len());
-                    bytes[position] = numbers.below(256) as u8;
-                }
-            }
-        }
+        damage(&mut bytes, &mut numbers);
         std::fs::write(&damaged, &bytes).expect("the temporary directory can be written");
         if let Ok(program) = Program::open(&damaged) {
             ask_everything(&program, &addresses);
         }
     }
+}
+
+fn change_one(bytes: &mut [u8], numbers: &mut Numbers) {
+    let position = numbers.below(bytes.len());
+    bytes[position] = numbers.below(256) as u8;
+}
+
+/// Protects against taking the tool down with a file that a build left half-written.
+#[test]
+fn a_file_that_was_cut_short() {
+    survives(2024, |bytes, numbers| bytes.truncate(numbers.below(bytes.len())));
+}
+
+/// Protects against believing a damaged header, where most of what is believed stands.
+#[test]
+fn a_damaged_header() {
+    survives(2025, |bytes, numbers| change_one(&mut bytes[..0x400], numbers));
+}
+
+/// Protects against a slip in any other part: symbols, lines, frames, code.
+#[test]
+fn a_byte_changed_anywhere() {
+    survives(2026, |bytes, numbers| change_one(bytes, numbers));
+}
+
+/// Protects against damage in several parts that refer to each other.
+#[test]
+fn fifty_bytes_changed_anywhere() {
+    survives(2027, |bytes, numbers| (0..50).for_each(|_| change_one(bytes, numbers)));
 }

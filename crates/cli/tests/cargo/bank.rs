@@ -95,12 +95,14 @@ fn a_panic_is_shown_in_the_users_own_lines() {
 #[test]
 fn the_facade_is_as_good_as_std() {
     let project = Project::new("bank");
-    let said = project.threadbare(&["test", "--test", "as_std", "--no-hunt"]);
+    let system = ["test", "--test", "as_std", "--no-hunt", "--", "--skip", "a_minute_passes_at_once"];
+    let said = project.threadbare(&system);
     assert_eq!(said.code, 0, "{}{}", said.stdout, said.stderr);
     let said = project.threadbare(&["test", "--test", "as_std", "--test", "own_harness", "--json"]);
     assert_eq!(said.code, 0, "{}{}", said.stdout, said.stderr);
     let results = said.results();
     assert_eq!(results["main"], "passed");
+    assert_eq!(results["a_minute_passes_at_once"], "no-threads");
     assert!(results.len() > 10 && results.values().all(|result| result != "could-not-run"), "{results:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Programs and places that are hard on the tool.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::{compile, json, path, run, tool, write};
@@ -102,28 +102,46 @@ fn a_program_that_is_too_long_is_searched_where_it_begins() {
     assert!(stdout.contains("no run came to its end; most were stopped after 10000 events"), "{stdout}");
 }
 
-/// A loop that nothing can interrupt costs a second, and is named.
+/// Changes directory, and then loops where nothing can interrupt it.
+fn write_hanging(directory: &Path) -> PathBuf {
+    write(directory, "hangs.c", &MOVES.replace("counter++;", "for (volatile int i = 0;;) i = 1;"))
+}
+
+/// A run that hangs is stopped at the limit, and it is said where it was. Each limit is a hundred times what it takes to
+/// get there.
 #[test]
 fn a_run_that_hangs_is_stopped_and_located() {
     let directory = tempfile::tempdir().expect("a directory");
-    let hangs = MOVES.replace("counter++;", "for (volatile int i = 0;;) i = 1;");
-    let source = write(directory.path(), "hangs.c", &hangs);
-    let limit = ["--time-limit", "1"];
-    let hunt = ["hunt", path(&source), "--budget", "1run", "--out", path(directory.path())];
-    let (stdout, stderr, code) = run(tool(&hunt).args(limit));
+    let source = write_hanging(directory.path());
+    let hunt =
+        ["hunt", path(&source), "--budget", "1run", "--time-limit", "5", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(&mut tool(&hunt));
     assert_eq!(code, 2, "{stdout}{stderr}");
     assert!(stdout.contains("1 run was stopped at the time limit"), "{stdout}");
     assert!(stdout.contains("the last of them was in thread number 1 by creation, at"), "{stdout}");
     assert!(stdout.contains("hangs.c:8"), "{stdout}");
-    assert!(stderr.contains("no run came to its end within 1 s (--time-limit)"), "{stderr}");
+    assert!(stderr.contains("no run came to its end within 5 s (--time-limit)"), "{stderr}");
+}
 
-    let short = ["hunt", path(&source), "--budget", "1s", "--out", path(directory.path())];
-    let (stdout, stderr, code) = run(&mut tool(&short));
+/// The same when it is the whole budget that is over.
+#[test]
+fn a_run_that_hangs_is_stopped_with_the_hunt() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write_hanging(directory.path());
+    let hunt = ["hunt", path(&source), "--budget", "5s", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(&mut tool(&hunt));
     assert_eq!(code, 2, "{stdout}{stderr}");
-    assert!(stderr.contains("no run came to its end within 1 s (--budget)"), "{stderr}");
+    assert!(stderr.contains("no run came to its end within 5 s (--budget)"), "{stderr}");
+}
 
+/// The same for a recording, which makes four runs before its own to learn what is shared.
+#[test]
+fn a_recording_that_hangs_is_stopped_and_located() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write_hanging(directory.path());
     let trace = directory.path().join("run.tbt");
-    let (stdout, stderr, code) = run(tool(&["record", path(&source), "--out", path(&trace)]).args(limit));
+    let record = ["record", path(&source), "--time-limit", "2", "--out", path(&trace)];
+    let (stdout, stderr, code) = run(&mut tool(&record));
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(stdout.contains("stopped at the time limit\nit was in thread number 1"), "{stdout}");
     assert!(stdout.contains("hangs.c:8"), "{stdout}");
