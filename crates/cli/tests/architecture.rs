@@ -2,29 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::process::Command;
 
-use serde::Deserialize;
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
 
 type Uses = BTreeMap<String, BTreeSet<String>>;
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    name: String,
-    dependencies: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    name: String,
-    /// `None` for an ordinary one.
-    kind: Option<String>,
-}
 
 /// A package's name in ARCHITECTURE.md: `hunt` for `threadbare-hunt`; `None` for what is not ours.
 fn short_name(package: &str) -> Option<String> {
@@ -40,13 +21,15 @@ fn root() -> &'static Path {
 
 /// Who uses whom, as cargo builds it.
 fn in_manifests() -> Uses {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["metadata", "--no-deps", "--format-version=1", "--offline"]).current_dir(root());
-    let output = command.output().expect("cargo can be started");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Metadata = serde_json::from_slice(&output.stdout).expect("cargo describes the workspace");
+    let metadata = MetadataCommand::new()
+        .current_dir(root())
+        .no_deps()
+        .other_options(["--offline".to_owned()])
+        .exec()
+        .expect("cargo describes the workspace");
     let uses = |package: &Package| {
-        let ordinary = package.dependencies.iter().filter(|dependency| dependency.kind.is_none());
+        let dependencies = package.dependencies.iter();
+        let ordinary = dependencies.filter(|dependency| dependency.kind == DependencyKind::Normal);
         ordinary.filter_map(|dependency| short_name(&dependency.name)).collect()
     };
     let packages = metadata.packages.iter();

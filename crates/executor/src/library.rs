@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
+use rustix::process::getuid;
 use thiserror::Error;
 use threadbare_trace::hash::fingerprint;
 
@@ -37,8 +38,7 @@ pub fn install() -> Result<PathBuf, InstallError> {
 pub fn cache() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    // SAFETY: asks for a number.
-    let fallback = || std::env::temp_dir().join(format!("threadbare-{}", unsafe { libc::getuid() }));
+    let fallback = || std::env::temp_dir().join(format!("threadbare-{}", getuid().as_raw()));
     match base {
         Some(base) if base.is_absolute() && !base.to_string_lossy().contains([':', ';', ' ']) => {
             base.join("threadbare")
@@ -50,8 +50,7 @@ pub fn cache() -> PathBuf {
 /// Says whether it was not there before.
 fn write_library(directory: &Path) -> io::Result<bool> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    // SAFETY: asks for a number.
-    if fs::metadata(directory)?.uid() != unsafe { libc::getuid() } {
+    if fs::metadata(directory)?.uid() != getuid().as_raw() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the directory belongs to another user"));
     }
     let mut written = false;

@@ -2,9 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
 use std::sync::atomic::Ordering;
 
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use threadbare_trace::Turns;
 use threadbare_wire::{
     self as wire, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan, Switch,
@@ -70,13 +71,12 @@ impl Contents {
 
 /// A file that exists only in memory.
 pub fn anonymous_file(name: &std::ffi::CStr) -> io::Result<File> {
-    // SAFETY: a plain system call, whose result is checked before it becomes a `File`.
-    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor that nobody else has.
-    Ok(unsafe { File::from_raw_fd(fd) })
+    Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Gives back the pages of a part of a file. They read as zeroes from then on.
+pub fn punch_hole(file: &File, start: u64, len: u64) -> io::Result<()> {
+    Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
 }
 
 impl Memory {
@@ -85,18 +85,10 @@ impl Memory {
         file.set_len(wire::FILE_BYTES)?;
         // SAFETY: a new mapping wherever the kernel likes.
         let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                wire::FILE_BYTES as usize,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_NORESERVE,
-                file.as_raw_fd(),
-                0,
-            )
+            let (access, flags) =
+                (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::NORESERVE);
+            mmap(std::ptr::null_mut(), wire::FILE_BYTES as usize, access, flags, &file, 0)?
         };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
         let memory = Memory { file, start: start.cast() };
         memory.control().version.store(wire::VERSION, Ordering::Relaxed);
         Ok(memory)
@@ -237,15 +229,8 @@ impl Memory {
         const KEPT: u64 = 16 << 20;
         let used = self.control().events.load(Ordering::Relaxed) * size_of::<Record>() as u64;
         if used > KEPT {
-            // SAFETY: a plain system call on our own file; the region is not borrowed between runs.
-            unsafe {
-                libc::fallocate(
-                    self.file.as_raw_fd(),
-                    libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
-                    (wire::LOG_OFFSET + KEPT) as i64,
-                    (used - KEPT).next_multiple_of(4096) as i64,
-                );
-            }
+            // Without the hole there is only less memory for others.
+            let _ = punch_hole(&self.file, wire::LOG_OFFSET + KEPT, (used - KEPT).next_multiple_of(4096));
         }
     }
 }
@@ -253,6 +238,6 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `create`.
-        unsafe { libc::munmap(self.start.cast(), wire::FILE_BYTES as usize) };
+        let _ = unsafe { munmap(self.start.cast(), wire::FILE_BYTES as usize) };
     }
 }

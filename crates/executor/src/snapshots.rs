@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use rustix::thread::futex;
 use threadbare_trace::{Plan, Policy, Turns};
 use threadbare_wire::{Control, Snapshot, snapshot};
 
@@ -235,8 +236,8 @@ fn begins_with(turns: &[Turns], first: &[Turns]) -> bool {
 /// Tells a snapshot to end.
 fn dismiss(slot: &Snapshot) {
     slot.command.store(snapshot::LEAVE, Ordering::Release);
-    // SAFETY: a plain system call on memory that is shared with the process that waits.
-    unsafe { libc::syscall(libc::SYS_futex, &raw const slot.command, libc::FUTEX_WAKE, 1) };
+    // Not private: the one that waits is another process. If nobody waits any more, nobody has to be told.
+    let _ = futex::wake(&slot.command, futex::Flags::empty(), 1);
 }
 
 /// Bytes that the process has to itself, at most.

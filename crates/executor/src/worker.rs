@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -11,6 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Signal, getrlimit, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
 use threadbare_trace::{End, Failure, FailureKind, Plan};
@@ -19,7 +24,7 @@ use threadbare_wire::{self as wire, Code, message};
 use crate::ending::{self, RunEnd};
 use crate::input::Input;
 use crate::library::{self, InstallError};
-use crate::memory::{Memory, anonymous_file};
+use crate::memory::{Memory, anonymous_file, punch_hole};
 use crate::run::Run;
 use crate::snapshots::{Keep, Snapshots};
 
@@ -106,8 +111,11 @@ pub struct Worker {
     snapshots: Snapshots,
 }
 
+/// Asks a run to say where it is and to end.
+const STOP: Signal = Signal::XCPU;
+const _: () = assert!(STOP.as_raw() == wire::STOP_SIGNAL);
 /// How often a waiting worker looks at limits.
-const TICK: Duration = Duration::from_millis(50);
+const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long a run that was asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -268,14 +276,14 @@ impl Worker {
                 Some(_) => return Err(RunError::ServerDied),
                 None if self.limits.cancelled.load(Ordering::Relaxed) => return Err(RunError::Cancelled),
                 // Asked to say where it is; made to end if it does not.
-                None if start.elapsed() >= self.limits.time + GRACE => self.signal_run(libc::SIGKILL),
+                None if start.elapsed() >= self.limits.time + GRACE => self.signal_run(Signal::KILL),
                 None if start.elapsed() >= self.limits.time => {
                     stopped.get_or_insert(End::TimeLimit { at: None });
-                    self.signal_run(wire::STOP_SIGNAL);
+                    self.signal_run(STOP);
                 }
                 None if self.resident() > self.limits.memory => {
                     stopped = Some(End::MemoryLimit);
-                    self.signal_run(libc::SIGKILL);
+                    self.signal_run(Signal::KILL);
                 }
                 None => self.trim_output(),
             }
@@ -306,39 +314,28 @@ impl Worker {
         pages.unwrap_or(0) * 4096
     }
 
-    fn signal_run(&self, signal: i32) {
-        let run_pid = &self.memory.control().run_pid;
-        let pid = run_pid.load(Ordering::Acquire);
-        // SAFETY: plain system calls. The descriptor pins the process, so that if the run is still the same
-        // one after it was opened, it is that run that gets the signal.
-        unsafe {
-            let descriptor = libc::syscall(libc::SYS_pidfd_open, pid, 0);
-            if descriptor >= 0 {
-                if run_pid.load(Ordering::Acquire) == pid {
-                    libc::syscall(libc::SYS_pidfd_send_signal, descriptor, signal, 0, 0);
-                }
-                libc::close(descriptor as i32);
-            }
+    fn signal_run(&self, signal: Signal) {
+        let run_pid = || self.memory.control().run_pid.load(Ordering::Acquire);
+        let pid = run_pid();
+        let process = Pid::from_raw(pid as i32).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        // The descriptor pins the process. If the run is still the same one after it was opened, it is that run that
+        // gets the signal. A run that has ended by then needs none.
+        if let Some(Ok(process)) = process
+            && run_pid() == pid
+        {
+            let _ = pidfd_send_signal(process, signal);
         }
     }
 
     fn send(&self, bytes: &[u8]) -> bool {
-        let socket = self.socket.as_raw_fd();
-        // SAFETY: a plain system call on our own descriptor and bytes.
-        let sent = unsafe { libc::send(socket, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
-        sent == bytes.len() as isize
+        send(&self.socket, bytes, SendFlags::NOSIGNAL).is_ok_and(|sent| sent == bytes.len())
     }
 
     /// A message from the server: its length, 0 when the server is gone, `None` when a tick passed without.
     fn receive(&self, bytes: &mut [u8]) -> Option<usize> {
-        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: plain system calls on our own descriptor and buffer.
-        unsafe {
-            if libc::poll(&mut poll, 1, TICK.as_millis() as i32) <= 0 {
-                return None;
-            }
-            let got = libc::recv(self.socket.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len(), 0);
-            Some(usize::try_from(got).unwrap_or(0))
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&TICK)) {
+            Ok(0) | Err(_) => None,
+            Ok(_) => Some(recv(&self.socket, bytes, RecvFlags::empty()).map_or(0, |(got, _)| got)),
         }
     }
 
@@ -353,10 +350,7 @@ impl Worker {
         if length < self.dropped + 2 * KEPT {
             return;
         }
-        let (from, to) = (self.dropped as i64, (length - KEPT) as i64);
-        const HOLE: i32 = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        // SAFETY: a plain system call on our own file.
-        if unsafe { libc::fallocate(self.output.as_raw_fd(), HOLE, from, to - from) } == 0 {
+        if punch_hole(&self.output, self.dropped, length - KEPT - self.dropped).is_ok() {
             self.dropped = length - KEPT;
         }
     }
@@ -382,7 +376,7 @@ impl Worker {
         if self.memory.control().run_pid.load(Ordering::Acquire) == 0 {
             return;
         }
-        self.signal_run(libc::SIGKILL);
+        self.signal_run(Signal::KILL);
         let start = Instant::now();
         while self.receive(&mut [0; 5]).is_none() && start.elapsed() < GRACE {}
     }
@@ -391,8 +385,10 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.end_run();
-        // SAFETY: a plain system call on the group the server leads.
-        unsafe { libc::kill(-(self.server.id() as i32), libc::SIGKILL) };
+        if let Some(group) = Pid::from_raw(self.server.id() as i32) {
+            // A group without processes needs no signal.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         // Cannot fail in a way that could be acted on: the process is dead or was reaped before.
         let _ = self.server.wait();
     }
@@ -408,16 +404,11 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
 
 /// Limits of the user's that are too low would end in errors that say nothing, or by a signal.
 fn check_limits() -> io::Result<()> {
-    let limit = |resource| {
-        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: a plain call into a place of our own.
-        unsafe { libc::getrlimit(resource, &mut limit) };
-        limit.rlim_cur
-    };
-    if limit(libc::RLIMIT_NOFILE) <= wire::SOCKET_FD as u64 {
+    let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
+    if limit(Resource::Nofile) <= wire::SOCKET_FD as u64 {
         return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));
     }
-    if limit(libc::RLIMIT_FSIZE) < wire::FILE_BYTES {
+    if limit(Resource::Fsize) < wire::FILE_BYTES {
         let why = "the limit on file sizes is too low, also for files in memory (raise it with ulimit -f unlimited)";
         return Err(io::Error::other(why));
     }
@@ -437,16 +428,7 @@ fn library_code(program: &Program) -> Vec<Code> {
 }
 
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut ends = [0; 2];
-    // SAFETY: a plain system call; the descriptors are checked before they are owned.
-    unsafe {
-        if libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, ends.as_mut_ptr())
-            < 0
-        {
-            return Err(io::Error::last_os_error());
-        }
-        Ok((OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])))
-    }
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
 fn command(

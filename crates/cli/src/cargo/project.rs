@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use serde::Deserialize;
+use cargo_metadata::{Artifact, Message, MetadataCommand, Package, PackageId, TargetKind};
 use threadbare_executor::Target;
 
 use super::arguments::CargoOptions;
@@ -33,47 +34,13 @@ impl Compiler {
 
 /// A cargo project as `cargo metadata` describes it.
 pub struct Project {
-    packages: HashMap<String, Package>,
+    packages: HashMap<PackageId, Package>,
     target_directory: PathBuf,
     compiler: Compiler,
     /// For every call of cargo.
     place: Vec<String>,
     /// Features and profile, for clips.
     variant: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    target_directory: PathBuf,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    manifest_path: PathBuf,
-}
-
-/// What cargo says of a thing it has built, as far as we want to know.
-#[derive(Deserialize)]
-struct Artifact {
-    package_id: String,
-    target: BuildTarget,
-    profile: Profile,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Deserialize)]
-struct BuildTarget {
-    name: String,
-    kind: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
 }
 
 /// A program that cargo has built.
@@ -118,13 +85,16 @@ pub struct Built {
 impl Project {
     pub fn find(options: &CargoOptions) -> Result<Project, Problem> {
         let place = options.place_arguments();
-        let text = output(cargo().args(["metadata", "--no-deps", "--format-version=1"]).args(&place))?;
-        let metadata: Metadata = serde_json::from_str(&text)
-            .map_err(|error| Problem::new(format!("cannot understand cargo metadata: {error}")))?;
+        let metadata = MetadataCommand::new()
+            .cargo_path(cargo_program())
+            .no_deps()
+            .other_options(place.clone())
+            .exec()
+            .map_err(metadata_problem)?;
         let packages = metadata.packages.into_iter().map(|package| (package.id.clone(), package)).collect();
         Ok(Project {
             packages,
-            target_directory: metadata.target_directory.join("threadbare"),
+            target_directory: metadata.target_directory.join("threadbare").into(),
             compiler: Compiler::find()?,
             place,
             variant: options.variant_arguments(),
@@ -150,11 +120,13 @@ impl Project {
         wrapper::insert(&mut cargo, &facade::prepare(&self.compiler)?, &runtime)?;
         let result = cargo.output().map_err(|error| Problem::new(format!("cannot run cargo: {error}")))?;
         let wants_tests = command == "test";
-        let artifacts = String::from_utf8_lossy(&result.stdout);
-        let artifacts = artifacts.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
+        let artifacts = Message::parse_stream(&result.stdout[..]).filter_map(|message| match message {
+            Ok(Message::CompilerArtifact(artifact)) => Some(artifact),
+            _ => None,
+        });
         let (in_compiler, artifacts): (Vec<Artifact>, Vec<Artifact>) = artifacts
             .filter(|artifact| artifact.profile.test == wants_tests && artifact.executable.is_some())
-            .partition(|artifact| artifact.target.kind.iter().any(|kind| kind == "proc-macro"));
+            .partition(|artifact| artifact.target.kind.contains(&TargetKind::ProcMacro));
         let executables: Vec<Executable> =
             artifacts.into_iter().filter_map(|artifact| self.executable(artifact, command)).collect();
         if executables.is_empty() && !result.status.success() {
@@ -167,20 +139,24 @@ impl Project {
     fn executable(&self, artifact: Artifact, command: &str) -> Option<Executable> {
         let package = self.packages.get(&artifact.package_id)?;
         let path = artifact.executable?;
-        let kind = artifact.target.kind.first().map_or("", String::as_str);
         let target = &artifact.target.name;
-        let (name, choice) = match kind {
-            "bin" => (format!("{}::bin/{target}", package.name), format!("--bin={target}")),
-            "example" => (format!("{}::example/{target}", package.name), format!("--example={target}")),
-            "test" => (format!("{}::{target}", package.name), format!("--test={target}")),
-            "bench" => (format!("{}::bench/{target}", package.name), format!("--bench={target}")),
-            _ => (package.name.clone(), "--lib".to_owned()),
+        let (name, choice) = match artifact.target.kind.first() {
+            Some(TargetKind::Bin) => (format!("{}::bin/{target}", package.name), format!("--bin={target}")),
+            Some(TargetKind::Example) => {
+                (format!("{}::example/{target}", package.name), format!("--example={target}"))
+            }
+            Some(TargetKind::Test) => (format!("{}::{target}", package.name), format!("--test={target}")),
+            Some(TargetKind::Bench) => {
+                (format!("{}::bench/{target}", package.name), format!("--bench={target}"))
+            }
+            _ => (package.name.to_string(), "--lib".to_owned()),
         };
         let mut recipe = vec![command.to_owned(), format!("--package={}", package.name), choice];
         recipe.extend(self.variant.iter().cloned());
-        let directory = package.manifest_path.parent().unwrap_or(Path::new("/")).to_owned();
+        let manifest = package.manifest_path.as_std_path();
+        let directory = manifest.parent().unwrap_or(Path::new("/")).to_owned();
         Some(Executable {
-            path,
+            path: path.into(),
             name,
             is_test: artifact.profile.test,
             recipe,
@@ -195,28 +171,46 @@ fn environment(package: &Package, directory: &Path) -> Vec<(OsString, OsString)>
     let variable = |name: &str, value: &OsStr| (name.into(), value.to_owned());
     vec![
         variable("CARGO_MANIFEST_DIR", directory.as_os_str()),
-        variable("CARGO_MANIFEST_PATH", package.manifest_path.as_os_str()),
-        variable("CARGO_PKG_NAME", OsStr::new(&package.name)),
-        variable("CARGO_PKG_VERSION", OsStr::new(&package.version)),
+        variable("CARGO_MANIFEST_PATH", package.manifest_path.as_std_path().as_os_str()),
+        variable("CARGO_PKG_NAME", OsStr::new(package.name.as_str())),
+        variable("CARGO_PKG_VERSION", OsStr::new(&package.version.to_string())),
     ]
 }
 
 /// The cargo that called us.
+fn cargo_program() -> PathBuf {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into()
+}
+
 fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    Command::new(cargo_program())
+}
+
+/// Cargo cannot describe the project.
+fn metadata_problem(error: cargo_metadata::Error) -> Problem {
+    match error {
+        cargo_metadata::Error::CargoMetadata { stderr } => says("cargo", &stderr),
+        cargo_metadata::Error::Io(error) => not_started("cargo", &error),
+        error => Problem::new(format!("cannot understand cargo metadata: {error}")),
+    }
+}
+
+/// What a command said when it failed.
+fn says(name: &str, words: &str) -> Problem {
+    Problem::new(format!("{name} says: {}", words.trim().trim_start_matches("error: ")))
+}
+
+fn not_started(name: &str, error: &io::Error) -> Problem {
+    Problem::new(format!("cannot run {name}: {error}")).help("install Rust: https://rustup.rs")
 }
 
 /// What a command prints, if it succeeds.
 fn output(command: &mut Command) -> Result<String, Problem> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stderr(Stdio::piped()).output();
-    let output = output.map_err(|error| {
-        Problem::new(format!("cannot run {name}: {error}")).help("install Rust: https://rustup.rs")
-    })?;
+    let output = output.map_err(|error| not_started(&name, &error))?;
     if !output.status.success() {
-        let words = String::from_utf8_lossy(&output.stderr);
-        let words = words.trim().trim_start_matches("error: ");
-        return Err(Problem::new(format!("{name} says: {words}")));
+        return Err(says(&name, &String::from_utf8_lossy(&output.stderr)));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
