@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use support::{Built, outcome};
-use threadbare_executor::{CodePlace, Input, Limits, RunError};
-use threadbare_trace::{End, Policy};
+use threadbare_executor::{Input, Limits, RunError};
+use threadbare_trace::{End, Policy, ThreadIndex};
 
 /// Runs a scenario three times over, under two schedules.
 fn outcomes(built: &Built, scenario: &str) -> Vec<String> {
@@ -42,7 +42,7 @@ fn a_loop_without_schedule_points_is_stopped_and_located() {
     let mut subject = built.short_scenario("spinning");
     let plan = subject.under(Policy::RunToBlock);
     let &End::TimeLimit { at: Some(at) } = subject.run(&plan).ended() else { panic!("it was not stopped") };
-    assert_eq!(at.thread, 1);
+    assert_eq!(at.thread, ThreadIndex::new(1));
     assert_eq!(subject.worker.program().location(at.pc).frames[0].function, "spin_here");
 }
 
@@ -69,8 +69,9 @@ fn endless_output_is_bounded() {
         let run = subject.run(&plan);
         (run.ended().clone(), run.output(u64::MAX))
     };
-    let End::TimeLimit { at: Some(CodePlace { thread: 1, pc, .. }) } = ended else { panic!("{ended:?}") };
-    assert_eq!(subject.worker.program().location(pc).frames[0].function, "print_much");
+    let End::TimeLimit { at: Some(at) } = ended else { panic!("{ended:?}") };
+    assert_eq!(at.thread, ThreadIndex::new(1));
+    assert_eq!(subject.worker.program().location(at.pc).frames[0].function, "print_much");
     assert!(kept.len() <= 128 << 20, "{} bytes are kept", kept.len());
     assert!(!kept.contains('\0'), "what was dropped is not part of it");
 }

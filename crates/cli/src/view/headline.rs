@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Pending, Trace, TracePlace};
+use threadbare_trace::{
+    End, Event, EventKind, Failure, FailureKind, Pending, ThreadIndex, Trace, TracePlace,
+};
 
 use super::paint::{Style, Text};
 use super::place::{Places, SourceLine, base_name};
@@ -59,7 +61,7 @@ fn scene(places: &Places<'_>, at: &TracePlace) -> Option<String> {
         let function = if frame.function.is_empty() { "" } else { &format!("in {} ", frame.function) };
         return Some(format!("{function}at {frame}, {thread_name}"));
     }
-    let location = places.trace.locations.get(at.location as usize)?;
+    let location = places.trace.locations.get(at.location.index())?;
     (!location.frames.is_empty()).then(|| format!("{location}, {thread_name}"))
 }
 
@@ -70,8 +72,8 @@ pub fn place_of_failure<'a>(places: &Places<'a>, at: &TracePlace) -> Option<Sour
     let recorded = || places.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
     let is_it = |pending: &&Pending| (pending.thread, pending.location) == (at.thread, at.location);
     let pending = || places.trace.pending.iter().find(is_it).map(|pending| pending.stack);
-    let own = Some(at.stack).filter(|&stack| stack != 0);
-    places.find(at.location, own.or_else(recorded).or_else(pending).unwrap_or(0))
+    let own = Some(at.stack).filter(|stack| !stack.is_empty());
+    places.find(at.location, own.or_else(recorded).or_else(pending).unwrap_or_default())
 }
 
 /// `thread 0.1 waits to lock accounts[1].lock (account_ring_dl.c:48 in transfer), held by thread 0.2`.
@@ -90,7 +92,7 @@ fn circles(places: &Places<'_>) -> Vec<Text> {
     let events = &places.trace.events;
     let last_quarter = &events[events.len() - events.len() / 4..];
     let steps = last_quarter.iter().filter(|event| !event.kind.is_silent()).count();
-    let mut seen: BTreeMap<u32, Vec<SourceLine<'_>>> = BTreeMap::new();
+    let mut seen: BTreeMap<ThreadIndex, Vec<SourceLine<'_>>> = BTreeMap::new();
     for event in last_quarter {
         let Some(place) = places.of(event) else { continue };
         let lines = seen.entry(event.thread).or_default();

@@ -63,7 +63,7 @@ pub fn scenes(trace: &Trace, source: &dyn Fn(&str, u32) -> Option<String>) -> Ve
     let places = Places::new(trace, source);
     let Some(Failure { at, .. }) = trace.end.failure() else { return Vec::new() };
     let scene = headline::place_of_failure(&places, at).map(|place| place.frame.clone());
-    if at.location != 0 && scene.is_some() {
+    if !at.location.is_none() && scene.is_some() {
         return scene.into_iter().collect();
     }
     let foreign = places.foreign_threads();

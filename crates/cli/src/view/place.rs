@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use threadbare_trace::{Event, EventKind, Frame, Trace};
+use threadbare_trace::{Event, EventKind, Frame, LocationIndex, ObjectIndex, StackIndex, ThreadIndex, Trace};
 
 /// Where headers and libraries live whose lines are not the user's.
 const LIBRARIES: [&str; 5] =
@@ -41,7 +41,7 @@ pub fn base_name(file: &str) -> &str {
 pub struct Places<'a> {
     pub trace: &'a Trace,
     source: &'a dyn Fn(&str, u32) -> Option<String>,
-    known: RefCell<HashMap<(u32, u32), Option<SourceLine<'a>>>>,
+    known: RefCell<HashMap<(LocationIndex, StackIndex), Option<SourceLine<'a>>>>,
 }
 
 impl<'a> Places<'a> {
@@ -51,7 +51,7 @@ impl<'a> Places<'a> {
 
     /// The innermost line of the user's own code at `location`, called from `stack`. Failing that, one whose
     /// source can be read, and failing that, any.
-    pub fn find(&self, location: u32, stack: u32) -> Option<SourceLine<'a>> {
+    pub fn find(&self, location: LocationIndex, stack: StackIndex) -> Option<SourceLine<'a>> {
         let key = (location, stack);
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
@@ -63,12 +63,12 @@ impl<'a> Places<'a> {
 
     /// It happens in a library and nobody of the user's called it, as in the thread of a test harness that waits
     /// for the test.
-    pub fn is_foreign(&self, location: u32, stack: u32) -> bool {
+    pub fn is_foreign(&self, location: LocationIndex, stack: StackIndex) -> bool {
         self.find(location, stack).is_some_and(|place| !place.is_own() && place.is_librarys())
     }
 
     /// Threads that are seen in libraries alone. (None at all where no thread is seen anywhere else.)
-    pub fn foreign_threads(&self) -> HashSet<u32> {
+    pub fn foreign_threads(&self) -> HashSet<ThreadIndex> {
         let (mut foreign, mut own) = (HashSet::new(), HashSet::new());
         for event in &self.trace.events {
             match self.of(event) {
@@ -84,7 +84,7 @@ impl<'a> Places<'a> {
         self.find(event.location, event.stack)
     }
 
-    fn search(&self, location: u32, stack: u32) -> Option<SourceLine<'a>> {
+    fn search(&self, location: LocationIndex, stack: StackIndex) -> Option<SourceLine<'a>> {
         let mut second_best: Option<SourceLine<'a>> = None;
         for place in self.outwards(location, stack) {
             if place.is_own() {
@@ -98,15 +98,15 @@ impl<'a> Places<'a> {
     }
 
     /// The lines of all calls that led here, innermost first.
-    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = SourceLine<'a>> {
+    fn outwards(&self, location: LocationIndex, stack: StackIndex) -> impl Iterator<Item = SourceLine<'a>> {
         let stacks = &self.trace.stacks;
-        let node = move |index: u32| stacks.get(index as usize).filter(|_| index != 0);
+        let node = move |stack: StackIndex| stacks.get(stack.index()).filter(|_| !stack.is_empty());
         let callers = std::iter::successors(node(stack), move |inner| node(inner.parent));
         // No stack is deeper than the table is long; a trace that says otherwise must not hang the view.
         let calls = callers.take(stacks.len()).map(|caller| caller.location);
         std::iter::once(location)
             .chain(calls)
-            .filter_map(|location| self.trace.locations.get(location as usize))
+            .filter_map(|location| self.trace.locations.get(location.index()))
             .flat_map(|location| &location.frames)
             .filter(|frame| !frame.file.is_empty() && frame.line != 0)
             .map(|frame| SourceLine { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
@@ -115,8 +115,8 @@ impl<'a> Places<'a> {
     /// The function a thread was started with, as the user knows it: the outermost of theirs that the thread
     /// is seen in. Only a thread that is seen nowhere goes by the routine it begins with, which may be a
     /// library's.
-    pub fn routine(&self, thread: u32) -> Option<&'a str> {
-        if thread == 0 {
+    pub fn routine(&self, thread: ThreadIndex) -> Option<&'a str> {
+        if thread == ThreadIndex::MAIN {
             return Some("main");
         }
         let events = || self.trace.events.iter().filter(|event| event.thread == thread);
@@ -126,25 +126,25 @@ impl<'a> Places<'a> {
         };
         let at_begin = || {
             let begin = events().find(|event| event.kind == EventKind::Begin)?;
-            self.trace.locations.get(begin.location as usize)?.frames.first()
+            self.trace.locations.get(begin.location.index())?.frames.first()
         };
         let seen = events().filter(|event| event.kind != EventKind::Begin).find_map(outermost);
         seen.or_else(at_begin).map(|frame| frame.function.as_str()).filter(|name| !name.is_empty())
     }
 
     /// `thread 0.2`.
-    pub fn thread(&self, thread: u32) -> String {
+    pub fn thread(&self, thread: ThreadIndex) -> String {
         format!("thread {}", self.thread_number(thread))
     }
 
     /// `0.2`.
-    pub fn thread_number(&self, thread: u32) -> String {
-        self.trace.threads.get(thread as usize).map_or_else(|| format!("#{thread}"), ToString::to_string)
+    pub fn thread_number(&self, thread: ThreadIndex) -> String {
+        self.trace.threads.get(thread.index()).map_or_else(|| format!("#{thread}"), ToString::to_string)
     }
 
     /// What a person calls the object, where it has a name.
-    pub fn object(&self, object: u32) -> Option<&'a str> {
-        let object = self.trace.objects.get(object as usize)?;
+    pub fn object(&self, object: ObjectIndex) -> Option<&'a str> {
+        let object = self.trace.objects.get(object.index())?;
         Some(object.display.as_str()).filter(|display| !display.is_empty())
     }
 }
