@@ -37,14 +37,14 @@ fn show(path: &Path, events: bool) -> Result<(), Problem> {
 
 fn list(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     for (number, event) in trace.events.iter().enumerate() {
-        let location = &trace.locations[event.location as usize];
+        let location = trace.location(event.location);
         let function = location.frames.first().map_or("", |frame| frame.function.as_str());
         writeln!(
             out,
             "{number:>8}  {:<8} {:<14} {:<28} {:<22} {function:<20} {:#x}",
-            trace.threads[event.thread as usize].to_string(),
+            trace.thread(event.thread).to_string(),
             event.kind,
-            trace.objects[event.object as usize].display,
+            trace.object(event.object).display,
             location.to_string(),
             event.value,
         )?;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use threadbare_trace::trace::steps_of;
 use threadbare_trace::{
-    End, EventKind, Extent, FailureKind, Plan, Role, Step, ThreadId, Trace, Turns, Until,
+    End, EventKind, Extent, FailureKind, Plan, Role, Step, ThreadId, ThreadIndex, Trace, Turns, Until,
 };
 use threadbare_wire::{self as wire, RaceRecord, Record};
 
@@ -62,7 +62,7 @@ impl Run<'_> {
             FailureKind::Deadlock => pending().map(|pending| pending.pc).collect(),
             // A livelock is in the functions that threads go round in, wherever in them they were stopped.
             FailureKind::Livelock => pending()
-                .filter_map(|pending| Some(memory.stacks().get(pending.stack as usize)?.pc))
+                .filter_map(|pending| Some(memory.stacks().get(pending.stack_index().index())?.pc))
                 .collect(),
             FailureKind::DataRace => {
                 let other = failure.related(Role::OtherAccess);
@@ -121,9 +121,9 @@ impl Run<'_> {
         self.worker.memory().decisions()
     }
 
-    /// What the run printed, at most the last `most` bytes.
-    pub fn output(&self, most: u64) -> String {
-        String::from_utf8_lossy(&self.worker.output(most)).into_owned()
+    /// What the run printed, at most the last `max_bytes` bytes.
+    pub fn output(&self, max_bytes: u64) -> String {
+        String::from_utf8_lossy(&self.worker.output(max_bytes)).into_owned()
     }
 
     /// All that the run printed, byte for byte.
@@ -136,8 +136,8 @@ impl Run<'_> {
         let mut children = vec![0u32];
         let mut ids = vec![ThreadId::main()];
         for record in self.records().iter().filter(|record| record.kind == EventKind::Fork as u8) {
-            let parent = usize::from(record.thread);
-            if record.object as usize != ids.len() || parent >= ids.len() {
+            let parent = record.thread_index().index();
+            if record.other_thread().index() != ids.len() || parent >= ids.len() {
                 continue;
             }
             children[parent] += 1;
@@ -148,10 +148,10 @@ impl Run<'_> {
     }
 
     /// Events that a plan can stop before, as (thread, kind, address).
-    fn points(&self) -> impl Iterator<Item = (u32, EventKind, u64)> {
+    fn points(&self) -> impl Iterator<Item = (ThreadIndex, EventKind, u64)> {
         self.records().iter().filter_map(|record| {
             let kind = record.event_kind()?;
-            (!kind.is_silent()).then(|| (u32::from(record.thread), kind, record.pc()))
+            (!kind.is_silent()).then(|| (record.thread_index(), kind, record.pc()))
         })
     }
 
@@ -176,31 +176,33 @@ impl Run<'_> {
     /// The steps of the switches among the first `forced` points.
     fn first_steps(&self, forced: usize) -> Vec<Step> {
         let ids = self.thread_ids();
-        let pending =
-            self.worker.memory().pending().iter().filter_map(|pending| {
-                Some((pending.thread, EventKind::from_byte(pending.kind)?, pending.pc))
-            });
+        let pending = self
+            .worker
+            .memory()
+            .pending()
+            .iter()
+            .filter_map(|pending| Some((pending.thread_index(), pending.event_kind()?, pending.pc)));
         steps_of(ids.len(), self.points(), pending, forced)
             .into_iter()
-            .map(|(thread, until)| Step { thread: ids[thread as usize].clone(), until })
+            .map(|(thread, until)| Step { thread: ids[thread.index()].clone(), until })
             .collect()
     }
 
     /// Steps that take each of `threads` to the operation it stood before after `done` points.
-    fn steps_before(&self, threads: &[u32], done: usize) -> Vec<Step> {
+    fn steps_before(&self, threads: &[ThreadIndex], done: usize) -> Vec<Step> {
         let ids = self.thread_ids();
-        let next = |thread: u32| {
+        let next = |thread: ThreadIndex| {
             let later = self.points().skip(done).find(|point| point.0 == thread);
             later.or_else(|| {
-                let pending = self.worker.memory().pending().get(thread as usize)?;
-                Some((thread, EventKind::from_byte(pending.kind)?, pending.pc))
+                let pending = self.worker.memory().pending().get(thread.index())?;
+                Some((thread, pending.event_kind()?, pending.pc))
             })
         };
-        let step = |&thread: &u32| {
+        let step = |&thread: &ThreadIndex| {
             let point = next(thread)?;
             let occurrence = 1 + self.points().take(done).filter(|before| *before == point).count() as u32;
             let until = Until::Before { kind: point.1, address: point.2, occurrence };
-            Some(Step { thread: ids[thread as usize].clone(), until })
+            Some(Step { thread: ids[thread.index()].clone(), until })
         };
         threads.iter().filter_map(step).collect()
     }
@@ -218,7 +220,7 @@ impl Run<'_> {
         let before = self.records().iter().take((race.at - prologue) as usize);
         let done = before.filter(is_point).count();
         let mut steps = self.first_steps(done);
-        steps.extend(self.steps_before(&[race.other, race.thread], done));
+        steps.extend(self.steps_before(&[race.other, race.thread].map(ThreadIndex::new), done));
         Plan { steps, race: Some(race.addresses), learn: false, ..plan.clone() }
     }
 

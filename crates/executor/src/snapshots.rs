@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::thread::futex;
-use threadbare_trace::{Plan, Policy, Turns};
+use threadbare_trace::{Plan, Policy, ThreadIndex, Turns};
 use threadbare_wire::{Control, Snapshot, snapshot};
 
 use crate::memory::{Contents, Lengths, Memory};
@@ -19,7 +19,7 @@ use crate::memory::{Contents, Lengths, Memory};
 /// How many snapshots a worker may keep, and what they may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
-    pub most: usize,
+    pub max_snapshots: usize,
     /// Bytes of memory that snapshots have to themselves, together.
     pub memory: u64,
     /// Turns between two snapshots; if none are given, as many as make it worth while.
@@ -28,7 +28,7 @@ pub struct Keep {
 
 impl Default for Keep {
     fn default() -> Keep {
-        Keep { most: snapshot::SLOTS / 2, memory: 1 << 30, gap: None }
+        Keep { max_snapshots: snapshot::SLOTS / 2, memory: 1 << 30, gap: None }
     }
 }
 
@@ -68,7 +68,8 @@ const COSTS_LATER: u32 = 3;
 impl Snapshots {
     /// From now on, keeps snapshots, or no more than there are.
     pub fn keep(&mut self, keep: Option<Keep>) {
-        self.keep = keep.map(|keep| Keep { most: keep.most.min(snapshot::SLOTS - 1), ..keep });
+        self.keep =
+            keep.map(|keep| Keep { max_snapshots: keep.max_snapshots.min(snapshot::SLOTS - 1), ..keep });
     }
 
     /// The deepest snapshot that `plan` can start from: its slot, after everything it had left in the shared
@@ -119,7 +120,7 @@ impl Snapshots {
             .collect();
         positions.sort_unstable();
         positions.dedup();
-        positions.truncate(keep.most);
+        positions.truncate(keep.max_snapshots);
         positions
     }
 
@@ -187,7 +188,7 @@ impl Snapshots {
     /// Lets go of what was not used for longest, down to what may be kept.
     fn evict(&mut self, keep: Keep, memory: &Memory) {
         let is_too_much = |kept: &[Kept]| {
-            kept.len() > keep.most || kept.iter().map(|kept| kept.memory).sum::<u64>() > keep.memory
+            kept.len() > keep.max_snapshots || kept.iter().map(|kept| kept.memory).sum::<u64>() > keep.memory
         };
         while is_too_much(&self.kept) {
             let oldest =
@@ -216,7 +217,7 @@ fn free_slots(control: &Control) -> impl Iterator<Item = usize> {
 /// The first of `turns` are `first`, however they are counted together.
 fn begins_with(turns: &[Turns], first: &[Turns]) -> bool {
     let mut turns = turns.iter().copied().filter(|turns| turns.count > 0);
-    let mut rest = Turns { thread: 0, count: 0 };
+    let mut rest = Turns { thread: ThreadIndex::MAIN, count: 0 };
     first.iter().all(|&Turns { thread, mut count }| {
         while count > 0 {
             if rest.count == 0 {
@@ -256,7 +257,7 @@ mod tests {
     use super::*;
 
     fn turns(counts: &[(u32, u32)]) -> Vec<Turns> {
-        counts.iter().map(|&(thread, count)| Turns { thread, count }).collect()
+        counts.iter().map(|&(thread, count)| Turns { thread: ThreadIndex::new(thread), count }).collect()
     }
 
     #[test]

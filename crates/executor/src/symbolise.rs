@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use threadbare_program::Program;
 use threadbare_trace::{
-    Event, EventKind, Location, MemoryOrder, Object, ObjectName, Outcome, Pending, StackNode, ThreadId,
-    Trace, TracePlace,
+    Event, EventKind, Location, LocationIndex, MemoryOrder, Object, ObjectIndex, ObjectName, Outcome,
+    Pending, StackIndex, StackNode, ThreadId, ThreadIndex, Trace, TracePlace,
 };
 use threadbare_wire::{CodePlace, PROCESS, Record, StackSpan};
 
@@ -14,8 +14,8 @@ use crate::run::Run;
 /// A heap block. A freed one keeps its name until its memory is allocated again.
 struct Block {
     size: u64,
-    site: u32,
-    thread: u32,
+    site: StackIndex,
+    thread: ThreadIndex,
     ordinal: u32,
 }
 
@@ -24,16 +24,16 @@ struct Tables<'p> {
     program: &'p Program,
     threads: Vec<ThreadId>,
     objects: Vec<Object>,
-    object_of: HashMap<ObjectName, u32>,
+    object_of: HashMap<ObjectName, ObjectIndex>,
     /// Objects by address, as things are at this point of the run.
-    object_at: BTreeMap<u64, u32>,
+    object_at: BTreeMap<u64, ObjectIndex>,
     locations: Vec<Location>,
-    location_of: HashMap<u64, u32>,
+    location_of: HashMap<u64, LocationIndex>,
     stacks: Vec<StackNode>,
     /// Nodes added for allocation sites, which are a stack and the call in it.
-    site_of: HashMap<(u32, u32), u32>,
+    site_of: HashMap<(StackIndex, LocationIndex), StackIndex>,
     blocks: BTreeMap<u64, Block>,
-    allocated: HashMap<(u32, u32), u32>,
+    allocated: HashMap<(StackIndex, ThreadIndex), u32>,
     /// Where each thread's stack lies.
     spans: &'p [StackSpan],
 }
@@ -45,7 +45,7 @@ pub fn trace(run: &Run<'_>) -> Trace {
     let mut tables = Tables::new(worker.program(), run.thread_ids(), memory.stack_spans());
     for stack in memory.stacks().iter().skip(1) {
         let location = tables.location(stack.pc);
-        tables.stacks.push(StackNode { parent: stack.parent, location });
+        tables.stacks.push(StackNode { parent: StackIndex::new(stack.parent), location });
     }
     let prologue = memory.records().len() - run.records().len();
     for record in &memory.records()[..prologue] {
@@ -55,15 +55,15 @@ pub fn trace(run: &Run<'_>) -> Trace {
     let mut events = Vec::with_capacity(run.records().len());
     events.extend(run.records().iter().filter_map(|record| tables.event(record)));
     let pending = memory.pending().iter().filter_map(|record| {
-        let kind = EventKind::from_byte(record.kind)?;
+        let kind = record.event_kind()?;
         Some(Pending {
-            thread: record.thread,
+            thread: record.thread_index(),
             kind,
             object: tables.object(kind, record.object),
             location: tables.location(record.pc),
-            stack: record.stack,
+            stack: record.stack_index(),
             blocked: record.blocked != 0,
-            holders: record.holder.checked_sub(1).into_iter().collect(),
+            holders: record.holder_index().into_iter().collect(),
         })
     });
     let pending = pending.collect();
@@ -92,10 +92,10 @@ impl<'p> Tables<'p> {
             program,
             threads,
             objects: vec![Object::none()],
-            object_of: HashMap::from([(ObjectName::None, 0)]),
+            object_of: HashMap::from([(ObjectName::None, ObjectIndex::NONE)]),
             object_at: BTreeMap::new(),
             locations: vec![Location::default()],
-            location_of: HashMap::from([(0, 0)]),
+            location_of: HashMap::from([(0, LocationIndex::NONE)]),
             stacks: vec![StackNode::default()],
             site_of: HashMap::new(),
             blocks: BTreeMap::new(),
@@ -104,11 +104,11 @@ impl<'p> Tables<'p> {
         }
     }
 
-    fn location(&mut self, pc: u64) -> u32 {
+    fn location(&mut self, pc: u64) -> LocationIndex {
         if let Some(&index) = self.location_of.get(&pc) {
             return index;
         }
-        let index = self.locations.len() as u32;
+        let index = LocationIndex::at(self.locations.len());
         self.locations.push(self.program.location(pc));
         self.location_of.insert(pc, index);
         index
@@ -123,25 +123,25 @@ impl<'p> Tables<'p> {
         }
         let object = self.object(kind, record.object);
         Some(Event {
-            thread: u32::from(record.thread),
+            thread: record.thread_index(),
             kind,
             order: record.order().unwrap_or(MemoryOrder::SeqCst),
             outcome: record.outcome().unwrap_or(Outcome::Error),
             size: u32::try_from(record.size()).unwrap_or(u32::MAX),
             object,
             location,
-            stack: record.stack,
+            stack: record.stack_index(),
             value: record.value,
         })
     }
 
-    fn allocate(&mut self, record: &Record, location: u32) {
-        let nodes = &mut self.stacks;
-        let site = *self.site_of.entry((record.stack, location)).or_insert_with(|| {
-            nodes.push(StackNode { parent: record.stack, location });
-            nodes.len() as u32 - 1
+    fn allocate(&mut self, record: &Record, location: LocationIndex) {
+        let (nodes, parent) = (&mut self.stacks, record.stack_index());
+        let site = *self.site_of.entry((parent, location)).or_insert_with(|| {
+            nodes.push(StackNode { parent, location });
+            StackIndex::at(nodes.len() - 1)
         });
-        let thread = u32::from(record.thread);
+        let thread = record.thread_index();
         let ordinal = self.allocated.entry((site, thread)).or_default();
         *ordinal += 1;
         let block = Block { size: record.value, site, thread, ordinal: *ordinal };
@@ -151,12 +151,12 @@ impl<'p> Tables<'p> {
         self.blocks.insert(record.object, block);
     }
 
-    fn object(&mut self, kind: EventKind, number: u64) -> u32 {
+    fn object(&mut self, kind: EventKind, number: u64) -> ObjectIndex {
         use EventKind::{Cancel, Detach, Fork, Join, Signal};
         match (kind, number) {
             (Signal, PROCESS) => self.named(ObjectName::None, 0),
             (Fork | Join | Detach | Cancel | Signal, _) => {
-                self.named(ObjectName::Thread(number as u32), number)
+                self.named(ObjectName::Thread(ThreadIndex::new(number as u32)), number)
             }
             (_, 0) => self.named(ObjectName::None, 0),
             _ => self.memory_object(number),
@@ -164,7 +164,7 @@ impl<'p> Tables<'p> {
     }
 
     /// The object at an address. Looking up its name is costly, and most events are about few objects.
-    fn memory_object(&mut self, address: u64) -> u32 {
+    fn memory_object(&mut self, address: u64) -> ObjectIndex {
         if let Some(&index) = self.object_at.get(&address) {
             return index;
         }
@@ -174,12 +174,12 @@ impl<'p> Tables<'p> {
     }
 
     /// The object of this name, which lies at `number` if it is memory.
-    fn named(&mut self, name: ObjectName, number: u64) -> u32 {
+    fn named(&mut self, name: ObjectName, number: u64) -> ObjectIndex {
         if let Some(&index) = self.object_of.get(&name) {
             return index;
         }
         let display = self.display(&name, number);
-        let index = self.objects.len() as u32;
+        let index = ObjectIndex::at(self.objects.len());
         self.object_of.insert(name.clone(), index);
         self.objects.push(Object { name, display });
         index
@@ -198,7 +198,7 @@ impl<'p> Tables<'p> {
         }
         match self.spans.iter().position(|span| (span.low..span.high).contains(&address)) {
             Some(thread) => ObjectName::Stack {
-                thread: thread as u32,
+                thread: ThreadIndex::at(thread),
                 offset: address.wrapping_sub(self.spans[thread].base) as i64,
             },
             None => ObjectName::Memory { address },
@@ -207,7 +207,8 @@ impl<'p> Tables<'p> {
 
     /// What a person calls it. Nothing here depends on a line number, so that it is the same after a rebuild.
     fn display(&self, name: &ObjectName, address: u64) -> String {
-        let thread = |index: u32| self.threads.get(index as usize).map_or("?".into(), ToString::to_string);
+        let thread =
+            |thread: ThreadIndex| self.threads.get(thread.index()).map_or("?".into(), ToString::to_string);
         match *name {
             ObjectName::None => String::new(),
             ObjectName::Global { ref symbol, offset } => match self.program.global(address) {
@@ -219,7 +220,7 @@ impl<'p> Tables<'p> {
             }
             // A local of the outermost function has a name; others move with the depth of calls.
             ObjectName::Stack { thread: of, offset } => {
-                let local = self.program.local(self.spans[of as usize].routine + 1, offset);
+                let local = self.program.local(self.spans[of.index()].routine + 1, offset);
                 local.unwrap_or_else(|| format!("stack of {} {offset:+}", thread(of)))
             }
             ObjectName::Thread(index) => format!("thread {}", thread(index)),
@@ -228,11 +229,11 @@ impl<'p> Tables<'p> {
     }
 
     /// The function that a block was allocated by: the innermost that is not a standard library's.
-    fn allocator(&self, site: u32) -> &str {
-        let stack = |index: u32| self.stacks.get(index as usize).filter(|_| index != 0);
+    fn allocator(&self, site: StackIndex) -> &str {
+        let stack = |stack: StackIndex| self.stacks.get(stack.index()).filter(|_| !stack.is_empty());
         let calls = std::iter::successors(stack(site), |inner| stack(inner.parent));
         let mut functions = calls
-            .flat_map(|call| &self.locations[call.location as usize].frames)
+            .flat_map(|call| &self.locations[call.location.index()].frames)
             .map(|frame| frame.function.as_str());
         let innermost = functions.clone().next().unwrap_or_default();
         functions.find(|function| !threadbare_program::is_library_function(function)).unwrap_or(innermost)

@@ -355,16 +355,16 @@ impl Worker {
         }
     }
 
-    /// The end of what the last run printed, at most `most` bytes of it.
-    pub(crate) fn output(&self, most: u64) -> Vec<u8> {
+    /// The end of what the last run printed, at most `max_bytes` of it.
+    pub(crate) fn output(&self, max_bytes: u64) -> Vec<u8> {
         let mut file = &self.output;
         let mut bytes = Vec::new();
         // What was printed before the first thread is still there, but what should follow it is not.
         let first = if self.dropped > self.printed { self.dropped } else { 0 };
         let read = file
             .seek(SeekFrom::End(0))
-            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(most).max(first))))
-            .and_then(|_| file.take(most).read_to_end(&mut bytes));
+            .and_then(|length| file.seek(SeekFrom::Start(length.saturating_sub(max_bytes).max(first))))
+            .and_then(|_| file.take(max_bytes).read_to_end(&mut bytes));
         // Half of it would be misleading.
         if read.is_ok() { bytes } else { Vec::new() }
     }

@@ -133,8 +133,8 @@ fn failures_have_a_place() {
         let plan = subject.under(Policy::RunToBlock);
         let trace = subject.run(&plan).trace();
         let Some(&Failure { at, .. }) = trace.end.failure() else { panic!("{scenario}: {:?}", trace.end) };
-        assert_eq!(at.thread, thread, "{scenario}");
-        let place = trace.locations[at.location as usize].frames.first();
+        assert_eq!(at.thread.number(), thread, "{scenario}");
+        let place = trace.location(at.location).frames.first();
         assert_eq!(place.map(|frame| frame.function.as_str()), Some(function), "{scenario}");
     }
 }
@@ -164,7 +164,10 @@ fn a_deadlock_names_the_holders() {
     let waits: Vec<_> = trace
         .pending
         .iter()
-        .map(|pending| (pending.thread, pending.kind, pending.blocked, pending.holders.clone()))
+        .map(|pending| {
+            let holders: Vec<u32> = pending.holders.iter().map(|holder| holder.number()).collect();
+            (pending.thread.number(), pending.kind, pending.blocked, holders)
+        })
         .collect();
     assert_eq!(
         waits,
@@ -175,6 +178,6 @@ fn a_deadlock_names_the_holders() {
         ]
     );
     let objects: Vec<_> =
-        trace.pending.iter().map(|pending| trace.objects[pending.object as usize].display.clone()).collect();
+        trace.pending.iter().map(|pending| trace.object(pending.object).display.clone()).collect();
     assert_eq!(objects[1..], ["b", "a"]);
 }

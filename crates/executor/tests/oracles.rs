@@ -59,7 +59,7 @@ fn objection(row: &Row, trace: &Trace) -> Option<String> {
         return Some(format!("{scenario}: {:?}", trace.end));
     };
     let found = failure.kind;
-    let frame = trace.locations[failure.at.location as usize].frames.first();
+    let frame = trace.location(failure.at.location).frames.first();
     let function = frame.map_or("", |frame| frame.function.as_str());
     let placed = functions.is_empty() || functions.contains(&function);
     let said = words.iter().all(|word| message.contains(word));

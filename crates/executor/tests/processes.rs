@@ -7,7 +7,7 @@ use std::process::Command;
 
 use support::{Built, outcome};
 use threadbare_executor::{Limits, Target, Worker};
-use threadbare_trace::{End, EndKind, EventKind, FailureKind, Plan, Policy, Turns};
+use threadbare_trace::{End, EndKind, EventKind, FailureKind, Plan, Policy, ThreadIndex, Turns};
 
 #[test]
 fn memory_keeps_its_contents() {
@@ -84,9 +84,9 @@ fn copies_are_accesses() {
     let accesses: Vec<(u32, EventKind, &str, u32)> = trace
         .events
         .iter()
-        .filter(|event| event.thread > 0 && event.kind.is_access())
+        .filter(|event| event.thread != ThreadIndex::MAIN && event.kind.is_access())
         .map(|event| {
-            (event.thread, event.kind, trace.objects[event.object as usize].display.as_str(), event.size)
+            (event.thread.number(), event.kind, trace.object(event.object).display.as_str(), event.size)
         })
         .collect();
     use EventKind::{Read, Write};
@@ -116,8 +116,8 @@ fn a_copy_happens_when_its_events_do() {
         let trace = run.trace();
         let position = |thread, kind| {
             trace.events.iter().position(|event| {
-                (event.thread, event.kind) == (thread, kind)
-                    && trace.objects[event.object as usize].display == "shared[0]"
+                (event.thread, event.kind) == (ThreadIndex::new(thread), kind)
+                    && trace.object(event.object).display == "shared[0]"
             })
         };
         let (read, write) = (position(1, EventKind::Read), position(2, EventKind::Write));
@@ -293,7 +293,7 @@ fn what_is_forced_is_no_livelock() {
     let mut subject = built.scenario("waiting");
     subject.learn();
     // Main creates both; the first goes round and round.
-    let turns = Turns::of([0; 2].into_iter().chain([1; 10_000]));
+    let turns = Turns::of([0; 2].into_iter().chain([1; 10_000]).map(ThreadIndex::new));
     let plan = Plan { turns, max_events: 5000, ..subject.under(Policy::RunToBlock) };
     assert_eq!(*subject.run(&plan).ended(), End::EventBound);
     assert_eq!(*subject.run(&subject.under(Policy::RunToBlock)).ended(), End::Finished);

@@ -3,8 +3,7 @@
 mod support;
 
 use support::{Built, outcome};
-use threadbare_executor::CodePlace;
-use threadbare_trace::{End, Policy};
+use threadbare_trace::{End, Policy, ThreadIndex};
 
 /// Runs a scenario three times over, under two schedules.
 fn outcomes(built: &Built, scenario: &str) -> Vec<String> {
@@ -36,7 +35,7 @@ fn a_loop_without_schedule_points_is_stopped_and_located() {
     let mut subject = built.hanging_scenario("spinning");
     let plan = subject.under(Policy::RunToBlock);
     let &End::TimeLimit { at: Some(at) } = subject.run(&plan).ended() else { panic!("it was not stopped") };
-    assert_eq!(at.thread, 1);
+    assert_eq!(at.thread, ThreadIndex::new(1));
     assert_eq!(subject.worker.program().location(at.pc).frames[0].function, "spin_here");
 }
 
@@ -63,8 +62,9 @@ fn endless_output_is_bounded() {
         let run = subject.run(&plan);
         (run.ended().clone(), run.output(u64::MAX))
     };
-    let End::TimeLimit { at: Some(CodePlace { thread: 1, pc, .. }) } = ended else { panic!("{ended:?}") };
-    assert_eq!(subject.worker.program().location(pc).frames[0].function, "print_much");
+    let End::TimeLimit { at: Some(at) } = ended else { panic!("{ended:?}") };
+    assert_eq!(at.thread, ThreadIndex::new(1));
+    assert_eq!(subject.worker.program().location(at.pc).frames[0].function, "print_much");
     assert!(kept.len() <= 128 << 20, "{} bytes are kept", kept.len());
     assert!(!kept.contains('\0'), "what was dropped is not part of it");
 }

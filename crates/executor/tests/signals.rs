@@ -4,7 +4,7 @@
 mod support;
 
 use support::Built;
-use threadbare_trace::{End, Failure, Policy};
+use threadbare_trace::{End, Failure, Policy, ThreadIndex};
 
 #[test]
 fn handlers_run_and_programs_go_on() {
@@ -80,13 +80,12 @@ fn what_a_handler_does_not_survive_is_reported_where_it_happened() {
             let plan = subject.under(policy);
             let trace = subject.run(&plan).trace();
             let Some(Failure { kind, message: words, at, .. }) =
-                trace.end.failure().filter(|f| f.at.thread == 1)
+                trace.end.failure().filter(|f| f.at.thread == ThreadIndex::new(1))
             else {
                 wrong.push(format!("{scenario}: {:?}", trace.end));
                 break;
             };
-            let place =
-                trace.locations[at.location as usize].frames.first().map(|frame| frame.function.as_str());
+            let place = trace.location(at.location).frames.first().map(|frame| frame.function.as_str());
             if (kind.to_string().as_str(), words.as_str(), place) != (expected, message, Some(function)) {
                 wrong.push(format!("{scenario}: {kind} {words} {place:?}"));
             }

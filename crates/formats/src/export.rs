@@ -78,7 +78,7 @@ pub fn std(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
 pub fn csv(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let names = names(trace);
     operations(trace, |operation| {
-        for _ in 0..operation.thread {
+        for _ in 0..operation.thread.number() {
             out.write_all(b",")?;
         }
         write!(out, "{}(", if operation.verb == "fork" { "start" } else { operation.verb })?;
@@ -89,8 +89,8 @@ pub fn csv(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
 
 fn write_operand(out: &mut impl Write, names: &[String], operand: Operand) -> io::Result<()> {
     match operand {
-        Operand::Object(object) => out.write_all(names[object as usize].as_bytes()),
-        Operand::ReadSide { object, thread } => write!(out, "{}#r{thread}", names[object as usize]),
+        Operand::Object(object) => out.write_all(names[object.index()].as_bytes()),
+        Operand::ReadSide { object, thread } => write!(out, "{}#r{thread}", names[object.index()]),
         Operand::Thread(thread) => write!(out, "T{thread}"),
     }
 }

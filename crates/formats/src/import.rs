@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::fmt;
 
 use threadbare_trace::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
-    Trace,
+    End, Event, EventKind, Frame, Location, LocationIndex, MemoryOrder, Object, ObjectIndex, ObjectName,
+    Outcome, StackIndex, StackNode, ThreadId, ThreadIndex, Trace,
 };
 
 /// The most events that are read: they are numbered with 32 bits.
-pub const MOST_EVENTS: u64 = u32::MAX as u64 - 1;
+pub const MAX_EVENTS: u64 = u32::MAX as u64 - 1;
 
 /// The operations of both formats, for messages.
 pub const OPERATIONS: &str = "r, w, acq, rel, fork (in CSV also start), join, begin, end and branch";
@@ -88,14 +88,14 @@ impl fmt::Display for Wrong {
                 write!(f, "{thread} takes {lock}, which {holder} holds")
             }
             Wrong::ForkedTwice(thread) => write!(f, "{thread} is forked, but it exists already"),
-            Wrong::TooManyEvents => write!(f, "more than {MOST_EVENTS} events"),
+            Wrong::TooManyEvents => write!(f, "more than {MAX_EVENTS} events"),
         }
     }
 }
 
 /// Reads a trace in RAPID's STD format.
 pub fn std(bytes: &[u8]) -> Result<Trace, ImportError> {
-    read(bytes, MOST_EVENTS, |builder, line| {
+    read(bytes, MAX_EVENTS, |builder, line| {
         const EXPECTED: &str = "an operation such as T1|acq(lock)|7";
         let mut parts = line.split('|');
         let (Some(thread), Some(operation), Some(place), None) =
@@ -112,7 +112,7 @@ pub fn std(bytes: &[u8]) -> Result<Trace, ImportError> {
 
 /// Reads a trace in RAPID's CSV format.
 pub fn csv(bytes: &[u8]) -> Result<Trace, ImportError> {
-    read(bytes, MOST_EVENTS, |builder, line| {
+    read(bytes, MAX_EVENTS, |builder, line| {
         let cells: Vec<(usize, &str)> =
             line.split(',').map(str::trim).enumerate().filter(|(_, cell)| !cell.is_empty()).collect();
         let [(column, operation)] = cells[..] else { return Err(Wrong::Cells(cells.len())) };
@@ -134,7 +134,7 @@ fn operation_of<'l>(text: &'l str, expected: &'static str) -> Result<(&'l str, &
 /// Reads `bytes` line by line. A last line that does not end and cannot be read was cut short.
 fn read(
     bytes: &[u8],
-    most: u64,
+    max_events: u64,
     mut take: impl FnMut(&mut Builder, &str) -> Result<(), Wrong>,
 ) -> Result<Trace, ImportError> {
     let mut builder = Builder::new();
@@ -144,7 +144,7 @@ fn read(
         if text.trim().is_empty() {
             continue;
         }
-        if builder.trace.events.len() as u64 >= most {
+        if builder.trace.events.len() as u64 >= max_events {
             return Err(at(Wrong::TooManyEvents));
         }
         let end = line.as_ptr_range().end == bytes.as_ptr_range().end;
@@ -159,16 +159,16 @@ fn read(
 /// A trace as it is read.
 struct Builder {
     trace: Trace,
-    threads: HashMap<String, u32>,
+    threads: HashMap<String, ThreadIndex>,
     /// Names as in the file, by thread.
     names: Vec<String>,
     /// Children so far, by thread.
     children: Vec<u32>,
-    objects: HashMap<String, u32>,
-    thread_objects: HashMap<u32, u32>,
-    locations: HashMap<Frame, u32>,
+    objects: HashMap<String, ObjectIndex>,
+    thread_objects: HashMap<ThreadIndex, ObjectIndex>,
+    locations: HashMap<Frame, LocationIndex>,
     /// Who holds each lock, and how often.
-    holders: HashMap<u32, (u32, u32)>,
+    holders: HashMap<ObjectIndex, (ThreadIndex, u32)>,
 }
 
 impl Builder {
@@ -196,8 +196,14 @@ impl Builder {
         }
     }
 
-    fn operation(&mut self, thread: &str, verb: &str, operand: &str, location: u32) -> Result<(), Wrong> {
-        let thread = self.thread(thread, 0);
+    fn operation(
+        &mut self,
+        thread: &str,
+        verb: &str,
+        operand: &str,
+        location: LocationIndex,
+    ) -> Result<(), Wrong> {
+        let thread = self.thread(thread, ThreadIndex::MAIN);
         let (kind, object) = match verb {
             "r" => (EventKind::Read, self.object(operand)),
             "w" => (EventKind::Write, self.object(operand)),
@@ -205,11 +211,11 @@ impl Builder {
             "rel" => (EventKind::Unlock, self.release(thread, operand)?),
             "fork" => (EventKind::Fork, self.fork(thread, operand)?),
             "join" => {
-                let child = self.thread(operand, 0);
+                let child = self.thread(operand, ThreadIndex::MAIN);
                 (EventKind::Join, self.thread_object(child))
             }
-            "begin" => (EventKind::Begin, 0),
-            "end" => (EventKind::End, 0),
+            "begin" => (EventKind::Begin, ObjectIndex::NONE),
+            "end" => (EventKind::End, ObjectIndex::NONE),
             "branch" => return Ok(()),
             _ => return Err(Wrong::UnknownOperation(verb.to_owned())),
         };
@@ -221,25 +227,25 @@ impl Builder {
             size: 0,
             object,
             location,
-            stack: 0,
+            stack: StackIndex::EMPTY,
             value: 0,
         });
         Ok(())
     }
 
     /// The thread of this name; a new one is a child of `parent`.
-    fn thread(&mut self, name: &str, parent: u32) -> u32 {
+    fn thread(&mut self, name: &str, parent: ThreadIndex) -> ThreadIndex {
         if let Some(&thread) = self.threads.get(name) {
             return thread;
         }
-        let id = match self.children.get_mut(parent as usize) {
+        let id = match self.children.get_mut(parent.index()) {
             Some(children) => {
                 *children += 1;
-                self.trace.threads[parent as usize].child(*children)
+                self.trace.thread(parent).child(*children)
             }
             None => ThreadId::main(),
         };
-        let thread = self.trace.threads.len() as u32;
+        let thread = ThreadIndex::at(self.trace.threads.len());
         self.trace.threads.push(id);
         self.children.push(0);
         self.names.push(name.to_owned());
@@ -247,7 +253,7 @@ impl Builder {
         thread
     }
 
-    fn fork(&mut self, parent: u32, child: &str) -> Result<u32, Wrong> {
+    fn fork(&mut self, parent: ThreadIndex, child: &str) -> Result<ObjectIndex, Wrong> {
         if self.threads.contains_key(child) {
             return Err(Wrong::ForkedTwice(child.to_owned()));
         }
@@ -255,57 +261,57 @@ impl Builder {
         Ok(self.thread_object(child))
     }
 
-    fn thread_object(&mut self, thread: u32) -> u32 {
+    fn thread_object(&mut self, thread: ThreadIndex) -> ObjectIndex {
         let Builder { trace, thread_objects, .. } = self;
         *thread_objects.entry(thread).or_insert_with(|| {
-            let display = format!("thread {}", trace.threads[thread as usize]);
+            let display = format!("thread {}", trace.thread(thread));
             trace.objects.push(Object { name: ObjectName::Thread(thread), display });
-            trace.objects.len() as u32 - 1
+            ObjectIndex::at(trace.objects.len() - 1)
         })
     }
 
-    fn object(&mut self, name: &str) -> u32 {
+    fn object(&mut self, name: &str) -> ObjectIndex {
         if let Some(&object) = self.objects.get(name) {
             return object;
         }
-        let object = self.trace.objects.len() as u32;
+        let object = ObjectIndex::at(self.trace.objects.len());
         let stable = ObjectName::Global { symbol: name.to_owned(), offset: 0 };
         self.trace.objects.push(Object { name: stable, display: name.to_owned() });
         self.objects.insert(name.to_owned(), object);
         object
     }
 
-    fn location(&mut self, frame: Frame) -> u32 {
+    fn location(&mut self, frame: Frame) -> LocationIndex {
         let Builder { trace, locations, .. } = self;
         *locations.entry(frame).or_insert_with_key(|frame| {
             trace.locations.push(Location { address: 0, frames: vec![frame.clone()] });
-            trace.locations.len() as u32 - 1
+            LocationIndex::at(trace.locations.len() - 1)
         })
     }
 
-    fn acquire(&mut self, thread: u32, name: &str) -> Result<u32, Wrong> {
+    fn acquire(&mut self, thread: ThreadIndex, name: &str) -> Result<ObjectIndex, Wrong> {
         let lock = self.object(name);
         let (holder, depth) = self.holders.entry(lock).or_insert((thread, 0));
         if *depth > 0 && *holder != thread {
             return Err(Wrong::TakenTwice {
-                thread: self.names[thread as usize].clone(),
+                thread: self.names[thread.index()].clone(),
                 lock: name.to_owned(),
-                holder: self.names[*holder as usize].clone(),
+                holder: self.names[holder.index()].clone(),
             });
         }
         (*holder, *depth) = (thread, *depth + 1);
         Ok(lock)
     }
 
-    fn release(&mut self, thread: u32, name: &str) -> Result<u32, Wrong> {
+    fn release(&mut self, thread: ThreadIndex, name: &str) -> Result<ObjectIndex, Wrong> {
         let lock = self.object(name);
         match self.holders.get_mut(&lock).filter(|(_, depth)| *depth > 0) {
             Some((holder, depth)) if *holder == thread => *depth -= 1,
             other => {
                 return Err(Wrong::ForeignRelease {
-                    thread: self.names[thread as usize].clone(),
+                    thread: self.names[thread.index()].clone(),
                     lock: name.to_owned(),
-                    holder: other.map(|(holder, _)| self.names[*holder as usize].clone()),
+                    holder: other.map(|(holder, _)| self.names[holder.index()].clone()),
                 });
             }
         }

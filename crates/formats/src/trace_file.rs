@@ -91,7 +91,7 @@ use std::fmt;
 
 pub use self::decode::read;
 pub use self::encode::write;
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, LocationIndex, ObjectIndex, StackIndex};
 
 /// The first bytes of every trace file.
 pub const MAGIC: &[u8; 8] = b"TBTRACE\n";
@@ -168,7 +168,7 @@ const _: () = {
 /// Where a thread was at its last event; the next one is written as the difference.
 #[derive(Clone, Copy, Default)]
 struct Last {
-    location: u32,
-    stack: u32,
-    object: u32,
+    location: LocationIndex,
+    stack: StackIndex,
+    object: ObjectIndex,
 }

@@ -142,10 +142,10 @@ fn name_fixed(program: &Program, start: u64, len: u64) -> Vec<ClipExtent> {
 
 fn events(trace: &Trace, sites: &mut Sites<'_>) -> Vec<ClipEvent> {
     let event = |event: &threadbare_trace::Event| ClipEvent {
-        thread: trace.threads[event.thread as usize].clone(),
+        thread: trace.thread(event.thread).clone(),
         kind: event.kind,
-        site: sites.of(event.kind, trace.locations[event.location as usize].address),
-        object: trace.objects[event.object as usize].display.clone(),
+        site: sites.of(event.kind, trace.location(event.location).address),
+        object: trace.object(event.object).display.clone(),
     };
     trace.schedule_points().take(MAX_EVENTS).map(event).collect()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use threadbare_formats::Clip;
 use threadbare_search::{Anomaly, Harm, Tuple};
 use threadbare_trace::hash::fingerprint;
-use threadbare_trace::{Frame, ObjectName, Trace};
+use threadbare_trace::{Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
 use crate::source::Source;
 use crate::user_code::UserCode;
@@ -159,21 +159,21 @@ fn push_new(list: &mut Vec<String>, item: String) {
 
 /// Memory that more than one thread accessed, at least one of them writing.
 fn contended(trace: &Trace) -> Vec<String> {
-    let mut accesses: BTreeMap<u32, (BTreeSet<u32>, bool)> = BTreeMap::new();
+    let mut accesses: BTreeMap<ObjectIndex, (BTreeSet<ThreadIndex>, bool)> = BTreeMap::new();
     for event in trace.events.iter().filter(|event| event.kind.is_access()) {
         let (threads, is_written) = accesses.entry(event.object).or_default();
         threads.insert(event.thread);
         *is_written |= event.kind.is_write();
     }
-    let is_named = |object: &u32| trace.objects[*object as usize].name != ObjectName::None;
+    let is_named = |object: &ObjectIndex| trace.object(*object).name != ObjectName::None;
     accesses
         .iter()
         .filter(|(object, (threads, is_written))| threads.len() > 1 && *is_written && is_named(object))
-        .map(|(object, _)| trace.objects[*object as usize].display.clone())
+        .map(|(object, _)| trace.object(*object).display.clone())
         .collect()
 }
 
 fn participants(trace: &Trace) -> Vec<String> {
-    let threads: BTreeSet<u32> = trace.events.iter().map(|event| event.thread).collect();
-    threads.into_iter().map(|thread| trace.threads[thread as usize].to_string()).collect()
+    let threads: BTreeSet<ThreadIndex> = trace.events.iter().map(|event| event.thread).collect();
+    threads.into_iter().map(|thread| trace.thread(thread).to_string()).collect()
 }

@@ -44,10 +44,12 @@ impl Length {
 
 #[cfg(test)]
 mod tests {
+    use threadbare_trace::ThreadIndex;
+
     use super::*;
 
     fn limited(length: Length, turns: u32, max_events: u64) -> u64 {
-        let turns = vec![Turns { thread: 0, count: turns }];
+        let turns = vec![Turns { thread: ThreadIndex::MAIN, count: turns }];
         let mut plan = Plan { turns, max_events, ..Plan::default() };
         length.limit(&mut plan);
         plan.max_events

@@ -7,7 +7,10 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use threadbare_trace::{Event, EventKind, Failure, Frame, Pending, Trace, TracePlace};
+use threadbare_trace::{
+    Event, EventKind, Failure, Frame, LocationIndex, ObjectIndex, Pending, StackIndex, ThreadIndex, Trace,
+    TracePlace,
+};
 
 /// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
 pub type SourceLines<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
@@ -47,7 +50,7 @@ pub fn base_name(file: &str) -> &str {
 pub struct UserCode<'a> {
     pub trace: &'a Trace,
     source: &'a dyn Fn(&str, u32) -> Option<String>,
-    known: RefCell<HashMap<(u32, u32), Option<UserLine<'a>>>>,
+    known: RefCell<HashMap<(LocationIndex, StackIndex), Option<UserLine<'a>>>>,
 }
 
 impl<'a> UserCode<'a> {
@@ -57,7 +60,7 @@ impl<'a> UserCode<'a> {
 
     /// The innermost line of the user's own code at `location`, called from `stack`. Failing that, one whose
     /// source can be read, and failing that, any.
-    pub fn find(&self, location: u32, stack: u32) -> Option<UserLine<'a>> {
+    pub fn find(&self, location: LocationIndex, stack: StackIndex) -> Option<UserLine<'a>> {
         let key = (location, stack);
         if let Some(known) = self.known.borrow().get(&key) {
             return known.clone();
@@ -69,12 +72,12 @@ impl<'a> UserCode<'a> {
 
     /// It happens in a library and nobody of the user's called it, as in the thread of a test harness that waits
     /// for the test.
-    pub fn is_foreign(&self, location: u32, stack: u32) -> bool {
+    pub fn is_foreign(&self, location: LocationIndex, stack: StackIndex) -> bool {
         self.find(location, stack).is_some_and(|place| !place.is_own() && place.is_in_library())
     }
 
     /// Threads that are seen in libraries alone. (None at all where no thread is seen anywhere else.)
-    pub fn foreign_threads(&self) -> HashSet<u32> {
+    pub fn foreign_threads(&self) -> HashSet<ThreadIndex> {
         let (mut foreign, mut own) = (HashSet::new(), HashSet::new());
         for event in &self.trace.events {
             match self.of(event) {
@@ -90,7 +93,7 @@ impl<'a> UserCode<'a> {
         self.find(event.location, event.stack)
     }
 
-    fn search(&self, location: u32, stack: u32) -> Option<UserLine<'a>> {
+    fn search(&self, location: LocationIndex, stack: StackIndex) -> Option<UserLine<'a>> {
         let mut second_best: Option<UserLine<'a>> = None;
         for place in self.outwards(location, stack) {
             if place.is_own() {
@@ -104,15 +107,15 @@ impl<'a> UserCode<'a> {
     }
 
     /// The lines of all calls that led here, innermost first.
-    fn outwards(&self, location: u32, stack: u32) -> impl Iterator<Item = UserLine<'a>> {
+    fn outwards(&self, location: LocationIndex, stack: StackIndex) -> impl Iterator<Item = UserLine<'a>> {
         let stacks = &self.trace.stacks;
-        let node = move |index: u32| stacks.get(index as usize).filter(|_| index != 0);
+        let node = move |stack: StackIndex| stacks.get(stack.index()).filter(|_| !stack.is_empty());
         let callers = std::iter::successors(node(stack), move |inner| node(inner.parent));
         // No stack is deeper than the table is long; a trace that says otherwise must not hang the view.
         let calls = callers.take(stacks.len()).map(|caller| caller.location);
         std::iter::once(location)
             .chain(calls)
-            .filter_map(|location| self.trace.locations.get(location as usize))
+            .filter_map(|location| self.trace.locations.get(location.index()))
             .flat_map(|location| &location.frames)
             .filter(|frame| !frame.file.is_empty() && frame.line != 0)
             .map(|frame| UserLine { frame, text: (self.source)(&frame.file, frame.line).map(Rc::from) })
@@ -121,8 +124,8 @@ impl<'a> UserCode<'a> {
     /// The function a thread was started with, as the user knows it: the outermost of theirs that the thread
     /// is seen in. Only a thread that is seen nowhere goes by the routine it begins with, which may be a
     /// library's.
-    pub fn routine(&self, thread: u32) -> Option<&'a str> {
-        if thread == 0 {
+    pub fn routine(&self, thread: ThreadIndex) -> Option<&'a str> {
+        if thread == ThreadIndex::MAIN {
             return Some("main");
         }
         let events = || self.trace.events.iter().filter(|event| event.thread == thread);
@@ -132,25 +135,25 @@ impl<'a> UserCode<'a> {
         };
         let at_begin = || {
             let begin = events().find(|event| event.kind == EventKind::Begin)?;
-            self.trace.locations.get(begin.location as usize)?.frames.first()
+            self.trace.locations.get(begin.location.index())?.frames.first()
         };
         let seen = events().filter(|event| event.kind != EventKind::Begin).find_map(outermost);
         seen.or_else(at_begin).map(|frame| frame.function.as_str()).filter(|name| !name.is_empty())
     }
 
     /// `thread 0.2`.
-    pub fn thread(&self, thread: u32) -> String {
+    pub fn thread(&self, thread: ThreadIndex) -> String {
         format!("thread {}", self.thread_number(thread))
     }
 
     /// `0.2`.
-    pub fn thread_number(&self, thread: u32) -> String {
-        self.trace.threads.get(thread as usize).map_or_else(|| format!("#{thread}"), ToString::to_string)
+    pub fn thread_number(&self, thread: ThreadIndex) -> String {
+        self.trace.threads.get(thread.index()).map_or_else(|| format!("#{thread}"), ToString::to_string)
     }
 
     /// What a person calls the object, where it has a name.
-    pub fn object(&self, object: u32) -> Option<&'a str> {
-        let object = self.trace.objects.get(object as usize)?;
+    pub fn object(&self, object: ObjectIndex) -> Option<&'a str> {
+        let object = self.trace.objects.get(object.index())?;
         Some(object.display.as_str()).filter(|display| !display.is_empty())
     }
 
@@ -161,8 +164,8 @@ impl<'a> UserCode<'a> {
         let recorded = || self.trace.events.iter().rev().find(is_failure).map(|event| event.stack);
         let is_it = |pending: &&Pending| (pending.thread, pending.location) == (at.thread, at.location);
         let pending = || self.trace.pending.iter().find(is_it).map(|pending| pending.stack);
-        let own = Some(at.stack).filter(|&stack| stack != 0);
-        self.find(at.location, own.or_else(recorded).or_else(pending).unwrap_or(0))
+        let own = Some(at.stack).filter(|stack| !stack.is_empty());
+        self.find(at.location, own.or_else(recorded).or_else(pending).unwrap_or_default())
     }
 
     /// The user's own lines where the run failed: the failing one, or for a deadlock and a livelock where each thread
@@ -170,7 +173,7 @@ impl<'a> UserCode<'a> {
     pub fn failure_lines(&self) -> Vec<&'a Frame> {
         let Some(Failure { at, .. }) = self.trace.end.failure() else { return Vec::new() };
         let failing = self.of_failure(at).map(|line| line.frame);
-        if at.location != 0 && failing.is_some() {
+        if !at.location.is_none() && failing.is_some() {
             return failing.into_iter().collect();
         }
         let foreign = self.foreign_threads();

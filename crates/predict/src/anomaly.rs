@@ -1,19 +1,20 @@
 //! A prediction in terms that mean something without its trace.
 
 use threadbare_search::{Anomaly, Participant};
+use threadbare_trace::EventIndex;
 
 use crate::{History, Prediction, Tier};
 
 /// The anomaly that `prediction` speaks of.
 pub fn anomaly(history: &History, prediction: &Prediction) -> Anomaly {
     let trace = history.trace();
-    let participant = |&event: &u32| {
+    let participant = |&event: &EventIndex| {
         let event = history.event(event);
         Participant {
-            thread: trace.threads[event.thread as usize].clone(),
+            thread: trace.thread(event.thread).clone(),
             kind: event.kind,
-            variable: trace.objects[event.object as usize].display.clone(),
-            location: trace.locations[event.location as usize].clone(),
+            variable: trace.object(event.object).display.clone(),
+            location: trace.location(event.location).clone(),
         }
     };
     Anomaly {

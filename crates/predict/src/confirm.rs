@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use threadbare_trace::{Event, EventKind, FailureKind, Pending, ThreadId, Trace};
+use threadbare_trace::{Event, EventIndex, EventKind, FailureKind, Pending, ThreadId, Trace};
 
 use crate::prediction::Prediction;
 use threadbare_search::reorder::history::{History, writes};
@@ -33,7 +33,7 @@ pub struct Sighting {
 
 impl Sighting {
     pub fn of(history: &History, target: &Target) -> Sighting {
-        let awaited = |&event: &u32| awaited(history, event);
+        let awaited = |&event: &EventIndex| awaited(history, event);
         let events = &target.sequence;
         let variables = history.variables();
         let meet =
@@ -75,7 +75,7 @@ impl Sighting {
         let begun = &self.sequence[..found.len()];
         let interrupted = begun.iter().any(|awaited| awaited.thread == next.thread)
             && begun.iter().any(|awaited| awaited.thread != next.thread);
-        let stands = |pending: &Pending| trace.threads[pending.thread as usize] == next.thread;
+        let stands = |pending: &Pending| *trace.thread(pending.thread) == next.thread;
         interrupted
             && missing.iter().all(|awaited| awaited.thread == next.thread)
             && trace.end.failure().is_some()
@@ -86,22 +86,22 @@ impl Sighting {
         let waits = |awaited: &Awaited| {
             trace.pending.iter().any(|pending| {
                 pending.blocked
-                    && trace.threads[pending.thread as usize] == awaited.thread
-                    && trace.locations[pending.location as usize].address == awaited.address
+                    && *trace.thread(pending.thread) == awaited.thread
+                    && trace.location(pending.location).address == awaited.address
             })
         };
         trace.end.failure_kind() == Some(FailureKind::Deadlock) && self.stand.iter().all(waits)
     }
 }
 
-fn awaited(history: &History, event: u32) -> Awaited {
+fn awaited(history: &History, event: EventIndex) -> Awaited {
     let trace = history.trace();
-    let address = |event: u32| trace.locations[history.event(event).location as usize].address;
+    let address = |event: EventIndex| trace.location(history.event(event).location).address;
     let (thread, kind) = (history.thread(event), history.event(event).kind);
-    let same = |&&other: &&u32| history.event(other).kind == kind && address(other) == address(event);
-    let earlier = &history.events_of(thread)[..history.local(event) as usize];
+    let same = |&&other: &&EventIndex| history.event(other).kind == kind && address(other) == address(event);
+    let earlier = &history.events_of(thread)[..history.local(event).index()];
     Awaited {
-        thread: trace.threads[thread as usize].clone(),
+        thread: trace.thread(thread).clone(),
         kind,
         address: address(event),
         before: earlier.iter().filter(same).count(),
@@ -124,9 +124,9 @@ impl Awaited {
     /// Its thread stands before it at the end of the run.
     fn is_pending(&self, trace: &Trace) -> bool {
         let stands = trace.pending.iter().any(|pending| {
-            trace.threads[pending.thread as usize] == self.thread
+            *trace.thread(pending.thread) == self.thread
                 && pending.kind == self.kind
-                && trace.locations[pending.location as usize].address == self.address
+                && trace.location(pending.location).address == self.address
         });
         stands && self.same(trace).count() == self.before
     }
@@ -140,7 +140,7 @@ fn is_uninterrupted(trace: &Trace, found: &[usize]) -> bool {
 }
 
 /// The run went as the schedule says, event by event, to the end of the schedule or to its own.
-pub fn follows(history: &History, schedule: &[u32], run: &Trace) -> bool {
+pub fn follows(history: &History, schedule: &[EventIndex], run: &Trace) -> bool {
     let is_event = |event: &&Event| !event.kind.is_silent();
     let planned = schedule.iter().map(|&event| history.event(event)).filter(is_event);
     let mut done = run.events.iter().filter(is_event).zip(planned);
@@ -149,13 +149,13 @@ pub fn follows(history: &History, schedule: &[u32], run: &Trace) -> bool {
 
 /// What an event is in every run: who does what, and where.
 fn what<'t>(trace: &'t Trace, event: &Event) -> (&'t ThreadId, EventKind, u64) {
-    let thread = &trace.threads[event.thread as usize];
-    (thread, event.kind, trace.locations[event.location as usize].address)
+    let thread = trace.thread(event.thread);
+    (thread, event.kind, trace.location(event.location).address)
 }
 
 /// The serial orders of the units of work in a prediction: one after the other, whole, in every order.
 pub fn serial_orders(history: &History, prediction: &Prediction) -> Vec<Target> {
-    let mut units: Vec<Vec<u32>> = Vec::new();
+    let mut units: Vec<Vec<EventIndex>> = Vec::new();
     for &event in &prediction.target.sequence {
         let thread = history.thread(event);
         match units.iter_mut().find(|unit| history.thread(unit[0]) == thread) {
@@ -163,19 +163,18 @@ pub fn serial_orders(history: &History, prediction: &Prediction) -> Vec<Target> 
             None => units.push(vec![event]),
         }
     }
-    let orders = permutations(&(0..units.len() as u32).collect::<Vec<_>>());
-    let whole =
-        |order: &Vec<u32>| order.iter().flat_map(|&unit| units[unit as usize].clone()).collect::<Vec<_>>();
+    let orders = permutations(&(0..units.len()).collect::<Vec<_>>());
+    let whole = |order: &Vec<usize>| order.iter().flat_map(|&unit| units[unit].clone()).collect::<Vec<_>>();
     orders.iter().map(|order| Target::sequence(&whole(order))).collect()
 }
 
 /// The last value written to each variable of a prediction, by the name that it has in every run.
 pub fn final_values(history: &History, prediction: &Prediction, run: &Trace) -> BTreeMap<String, u64> {
-    let name = |event: &u32| &history.trace().objects[history.event(*event).object as usize].display;
+    let name = |event: &EventIndex| &history.trace().object(history.event(*event).object).display;
     let names: BTreeSet<&String> = prediction.events.iter().map(name).collect();
     let mut values = BTreeMap::new();
     for event in run.events.iter().filter(|event| writes(event)) {
-        let object = &run.objects[event.object as usize].display;
+        let object = &run.object(event.object).display;
         if names.contains(object) {
             values.insert(object.clone(), event.value);
         }
@@ -195,7 +194,7 @@ mod tests {
         let trace = |text: &str| import::std(text.as_bytes()).expect("the trace is well formed");
         let recorded = trace("T0|fork(T1)|1\nT0|w(x)|2\nT1|w(x)|3\nT1|r(y)|4\n");
         let history = History::new(recorded.clone()).expect("it can be analysed");
-        let follows = |run: &str| follows(&history, &[0, 2, 1], &trace(run));
+        let follows = |run: &str| follows(&history, &[0, 2, 1].map(EventIndex::new), &trace(run));
         assert!(follows("T0|fork(T1)|1\nT1|w(x)|3\nT0|w(x)|2\nT1|r(z)|5\n"));
         assert!(follows("T0|fork(T1)|1\nT1|w(x)|3\n"));
         assert!(!follows("T0|fork(T1)|1\nT0|w(x)|2\nT1|w(x)|3\n"));

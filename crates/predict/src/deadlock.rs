@@ -6,6 +6,8 @@
 
 use std::collections::BTreeMap;
 
+use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
+
 use crate::search::independent;
 use threadbare_search::reorder::history::{History, Line};
 use threadbare_search::reorder::lockset::{Held, Lockset};
@@ -14,28 +16,28 @@ use threadbare_search::reorder::order::Segment;
 /// Acquisitions of one lock by one thread on one line while it holds the same others.
 #[derive(Debug)]
 struct AbstractAcquire {
-    thread: u32,
+    thread: ThreadIndex,
     wanted: Held,
     held: Lockset,
     line: Line,
     /// In order.
-    instances: Vec<u32>,
+    instances: Vec<EventIndex>,
 }
 
 /// A cycle.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// For each thread of the cycle, the acquisitions that may be part of it, in order.
-    pub instances: Vec<Vec<u32>>,
+    pub instances: Vec<Vec<EventIndex>>,
     /// One of each, that the partial order allows to be next at the same time.
-    pub representative: Vec<u32>,
+    pub representative: Vec<EventIndex>,
     /// How many combinations of threads and locks have the same lines.
     pub count: u64,
 }
 
 /// Longer cycles are not looked for, and no more than so many of them.
 const LONGEST: usize = 4;
-const MOST_CYCLES: usize = 10_000;
+const MAX_CYCLES: usize = 10_000;
 
 /// Cycles, told apart by the lines of their acquisitions (sorted).
 pub fn search(history: &History) -> BTreeMap<Vec<Line>, Candidate> {
@@ -54,7 +56,7 @@ pub fn search(history: &History) -> BTreeMap<Vec<Line>, Candidate> {
 }
 
 fn abstract_acquires(history: &History) -> Vec<AbstractAcquire> {
-    let mut merged: BTreeMap<(u32, Held, Lockset, Line), Vec<u32>> = BTreeMap::new();
+    let mut merged: BTreeMap<(ThreadIndex, Held, Lockset, Line), Vec<EventIndex>> = BTreeMap::new();
     for section in history.locksets().sections() {
         let held = history.lockset(section.acquire);
         if held != Lockset::EMPTY {
@@ -69,7 +71,7 @@ fn abstract_acquires(history: &History) -> Vec<AbstractAcquire> {
 
 /// For each acquisition, those of other threads that hold what it wants and nothing else that it holds.
 fn follows(history: &History, acquires: &[AbstractAcquire]) -> Vec<Vec<usize>> {
-    let mut holding: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+    let mut holding: BTreeMap<ObjectIndex, Vec<usize>> = BTreeMap::new();
     for (index, acquire) in acquires.iter().enumerate() {
         for held in history.locksets().held(acquire.held) {
             holding.entry(held.lock).or_default().push(index);
@@ -112,7 +114,7 @@ impl Search<'_> {
                 self.extend(path);
                 path.pop();
             }
-            if self.cycles >= MOST_CYCLES {
+            if self.cycles >= MAX_CYCLES {
                 return;
             }
         }
@@ -141,8 +143,8 @@ impl Search<'_> {
     }
 
     /// One instance of each that the partial order allows to be next together.
-    fn unordered(&self, members: &[&AbstractAcquire]) -> Option<Vec<u32>> {
-        let mut lists: Vec<(Vec<u32>, Vec<Segment>)> = Vec::new();
+    fn unordered(&self, members: &[&AbstractAcquire]) -> Option<Vec<EventIndex>> {
+        let mut lists: Vec<(Vec<EventIndex>, Vec<Segment>)> = Vec::new();
         for member in members {
             let mut instances = member.instances.clone();
             instances.dedup_by_key(|event| self.history.segment(*event));

@@ -7,6 +7,8 @@
 //! takes a unit that is not sealed. So a variable is *exposed* if it has no such lock, or if it is in a unit that is not
 //! sealed. This is decided for whole regions rather than for each unit, and may expose more than it has to.
 
+use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
+
 use crate::pattern::Pattern;
 use crate::units::{Accesses, FUNCTION_WINDOW};
 use threadbare_search::reorder::history::History;
@@ -21,7 +23,7 @@ pub fn exposed(history: &History, accesses: &Accesses, patterns: &[Pattern]) -> 
     }
     let guards = guards(history, accesses);
     let mut exposed: Vec<bool> = guards.iter().map(|locks| locks.is_empty()).collect();
-    for thread in 0..history.threads() as u32 {
+    for thread in ThreadIndex::first(history.threads()) {
         let accesses = accesses.of_thread(thread);
         expose_regions(history, &guards, accesses, &mut exposed);
         expose_passes(history, accesses, &mut exposed);
@@ -43,14 +45,14 @@ fn interrupts(pattern: &Pattern) -> bool {
 }
 
 /// By variable: the locks that exclude all others and are held at every access.
-fn guards(history: &History, accesses: &Accesses) -> Vec<Vec<u32>> {
+fn guards(history: &History, accesses: &Accesses) -> Vec<Vec<ObjectIndex>> {
     let locksets = history.locksets();
-    let mut guards: Vec<Vec<u32>> = vec![Vec::new(); history.variables().count()];
+    let mut guards: Vec<Vec<ObjectIndex>> = vec![Vec::new(); history.variables().count()];
     // What was held at the last access: nearly always the same as at the next.
     let mut last: Vec<Option<Lockset>> = vec![None; guards.len()];
-    for thread in 0..history.threads() as u32 {
+    for thread in ThreadIndex::first(history.threads()) {
         for &event in accesses.of_thread(thread) {
-            let (variable, held) = (history.variable(event) as usize, history.lockset(event));
+            let (variable, held) = (history.variable(event).index(), history.lockset(event));
             let exclusive = || locksets.held(held).iter().filter(|held| !held.shared).map(|held| held.lock);
             match last[variable] {
                 Some(last) if last == held => {}
@@ -64,25 +66,30 @@ fn guards(history: &History, accesses: &Accesses) -> Vec<Vec<u32>> {
 }
 
 /// Exposes the variables of regions in which some variable's lock is not held all the way.
-fn expose_regions(history: &History, guards: &[Vec<u32>], accesses: &[u32], exposed: &mut [bool]) {
-    let mut kept: Vec<u32> = Vec::new();
+fn expose_regions(
+    history: &History,
+    guards: &[Vec<ObjectIndex>],
+    accesses: &[EventIndex],
+    exposed: &mut [bool],
+) {
+    let mut kept: Vec<ObjectIndex> = Vec::new();
     for accesses in accesses.chunk_by(|a, b| history.region(*a) == history.region(*b)) {
-        if history.region(accesses[0]) == Region::default() {
+        if history.region(accesses[0]) == Region::NONE {
             continue;
         }
         kept_all_the_way(history, accesses, &mut kept);
-        let is_sealed = |event: &u32| {
-            let guards = &guards[history.variable(*event) as usize];
+        let is_sealed = |event: &EventIndex| {
+            let guards = &guards[history.variable(*event).index()];
             guards.iter().any(|lock| kept.contains(lock))
         };
         if !accesses.iter().all(is_sealed) {
-            accesses.iter().for_each(|&event| exposed[history.variable(event) as usize] = true);
+            accesses.iter().for_each(|&event| exposed[history.variable(event).index()] = true);
         }
     }
 }
 
 /// The locks that are held from the first of these accesses to the last, and not given back in between.
-fn kept_all_the_way(history: &History, accesses: &[u32], kept: &mut Vec<u32>) {
+fn kept_all_the_way(history: &History, accesses: &[EventIndex], kept: &mut Vec<ObjectIndex>) {
     let (first, last) = (accesses[0], accesses[accesses.len() - 1]);
     let thread = history.thread(first);
     kept.clear();
@@ -90,24 +97,24 @@ fn kept_all_the_way(history: &History, accesses: &[u32], kept: &mut Vec<u32>) {
     let events = history.events_of(thread);
     // A lock that is taken on the way was not held at the first access.
     for &local in history.lock_events(thread, history.local(first), history.local(last)) {
-        let given_back = history.event(events[local as usize]).object;
+        let given_back = history.event(events[local.index()]).object;
         kept.retain(|&lock| lock != given_back);
     }
 }
 
 /// Exposes the variables of units that are one only by their function: they give locks back on their way, or have none.
-fn expose_passes(history: &History, accesses: &[u32], exposed: &mut [bool]) {
-    let mut expose = |a: u32, b: u32| {
+fn expose_passes(history: &History, accesses: &[EventIndex], exposed: &mut [bool]) {
+    let mut expose = |a: EventIndex, b: EventIndex| {
         let variables: [Variable; 2] = [history.variable(a), history.variable(b)];
-        let known = variables.iter().all(|&variable| exposed[variable as usize]);
+        let known = variables.iter().all(|&variable| exposed[variable.index()]);
         if !known && history.unit(a, b) == Some(Tier::Function) {
-            variables.iter().for_each(|&variable| exposed[variable as usize] = true);
+            variables.iter().for_each(|&variable| exposed[variable.index()] = true);
         }
     };
-    let mut last_to_same: Vec<Option<u32>> = vec![None; history.variables().count()];
+    let mut last_to_same: Vec<Option<EventIndex>> = vec![None; history.variables().count()];
     for (place, &event) in accesses.iter().enumerate() {
         let window = place.saturating_sub(FUNCTION_WINDOW)..place;
-        let same = last_to_same[history.variable(event) as usize].replace(event);
+        let same = last_to_same[history.variable(event).index()].replace(event);
         accesses[window].iter().copied().chain(same).for_each(|earlier| expose(earlier, event));
     }
 }
@@ -134,8 +141,8 @@ mod tests {
         let exposed = exposed(&history, &Accesses::of(&history), patterns);
         let mut names: Vec<&str> = Vec::new();
         for event in trace.events.iter().filter(|event| event.kind.is_access()) {
-            if exposed[history.variables().variable(event) as usize] {
-                names.push(&trace.objects[event.object as usize].display);
+            if exposed[history.variables().variable(event).index()] {
+                names.push(&trace.object(event.object).display);
             }
         }
         names.sort_unstable();

@@ -6,6 +6,7 @@
 use rustc_hash::FxHashMap as FastMap;
 use threadbare_search::reorder::history::History;
 use threadbare_search::reorder::lockset::Lockset;
+use threadbare_trace::{EventIndex, index_types};
 
 /// The way from one access of a unit of work to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +26,10 @@ pub struct Pause {
     pub rest: Vec<Lockset>,
 }
 
-/// A gap, as an index into [`Gaps`].
-pub type GapId = u32;
+index_types! {
+    /// A gap, as an index into [`Gaps`].
+    GapId;
+}
 
 /// Gaps, each stored once.
 #[derive(Debug, Default)]
@@ -42,11 +45,11 @@ const FARTHEST: usize = 64;
 
 impl Gaps {
     pub fn get(&self, gap: GapId) -> &Gap {
-        &self.gaps[gap as usize]
+        &self.gaps[gap.index()]
     }
 
     /// The gap between two events of one thread.
-    pub fn between(&mut self, history: &History, first: u32, second: u32) -> GapId {
+    pub fn between(&mut self, history: &History, first: EventIndex, second: EventIndex) -> GapId {
         let thread = history.thread(first);
         let locks = history.lock_events(thread, history.local(first), history.local(second));
         let last = history.lockset(second);
@@ -63,7 +66,7 @@ impl Gaps {
         let mut way = vec![last];
         let mut pauses = vec![Pause { held: last, rest: way.clone() }];
         for &local in locks.iter().rev() {
-            let held = history.lockset(events[local as usize]);
+            let held = history.lockset(events[local.index()]);
             if !way.contains(&held) {
                 way.push(held);
             }
@@ -78,7 +81,7 @@ impl Gaps {
         if let Some(&known) = self.index.get(&gap) {
             return known;
         }
-        let id = self.gaps.len() as GapId;
+        let id = GapId::at(self.gaps.len());
         self.gaps.push(gap.clone());
         self.index.insert(gap, id);
         id

@@ -82,7 +82,7 @@ pub enum PatternError {
     Syntax(String),
     #[error("pattern \"{name}\": T, SV, AR and AT have {lengths:?} parts, which should be the same number")]
     Lengths { name: String, lengths: [usize; 4] },
-    #[error("pattern \"{name}\": a pattern has from 2 to {MOST_EVENTS} events, and this one has {events}")]
+    #[error("pattern \"{name}\": a pattern has from 2 to {MAX_EVENTS} events, and this one has {events}")]
     Length { name: String, events: usize },
     #[error("pattern \"{name}\": \"{found}\" in AT is neither r nor w")]
     Access { name: String, found: String },
@@ -99,7 +99,7 @@ pub enum PatternError {
 }
 
 /// Longer sequences would be searched for ever.
-const MOST_EVENTS: usize = 8;
+const MAX_EVENTS: usize = 8;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -144,7 +144,7 @@ impl Written {
         if lengths.iter().any(|&length| length != lengths[0]) {
             return Err(PatternError::Lengths { name: name(), lengths });
         }
-        if !(2..=MOST_EVENTS).contains(&lengths[0]) {
+        if !(2..=MAX_EVENTS).contains(&lengths[0]) {
             return Err(PatternError::Length { name: name(), events: lengths[0] });
         }
         self.check_regions(&threads, &regions)?;

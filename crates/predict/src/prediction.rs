@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadbare_trace::Trace;
+use threadbare_trace::{EventIndex, Trace};
 
 use crate::deadlock;
 use crate::pattern::{Kind, Pattern};
@@ -25,7 +25,7 @@ pub struct Prediction {
     /// The weakest reason to take accesses for one unit of work; `None` where there is no such unit.
     pub tier: Option<Tier>,
     /// One event for each event of the pattern, in its order. For a deadlock the acquisitions that wait.
-    pub events: Vec<u32>,
+    pub events: Vec<EventIndex>,
     /// For how many combinations of threads and variables, or of locks, it was found.
     pub count: u64,
     pub verdict: Verdict,
@@ -37,8 +37,8 @@ pub struct Prediction {
 impl Prediction {
     /// What makes it the same as one predicted from another run of the program: its kind and its source lines.
     pub fn identity(&self, history: &History) -> String {
-        let place = |&event: &u32| {
-            let location = &history.trace().locations[history.event(event).location as usize];
+        let place = |&event: &EventIndex| {
+            let location = history.trace().location(history.event(event).location);
             location.frames.first().map_or_else(String::new, |frame| format!("{}:{}", frame.file, frame.line))
         };
         let mut places: Vec<String> = self.events.iter().map(place).collect();
@@ -115,7 +115,8 @@ impl Predictor {
 
     fn access_anomaly(&self, found: &Found, candidate: &Candidate, pattern: &Pattern) -> Option<Prediction> {
         let race = pattern.kind == Kind::DataRace;
-        let target = |events: &[u32]| if race { Target::race(events) } else { Target::sequence(events) };
+        let target =
+            |events: &[EventIndex]| if race { Target::race(events) } else { Target::sequence(events) };
         let sound =
             if race { self.sound_race(found, candidate) } else { self.sound_sequence(candidate, pattern) };
         let (events, verdict, schedule) = sound.or_else(|| {
@@ -138,7 +139,7 @@ impl Predictor {
     }
 
     /// The two events of a race in the order that they did not have in the trace: the other was seen.
-    fn reversed(&self, events: &[u32]) -> Vec<u32> {
+    fn reversed(&self, events: &[EventIndex]) -> Vec<EventIndex> {
         let mut events = events.to_vec();
         events.sort_unstable();
         events.reverse();
@@ -170,7 +171,11 @@ impl Predictor {
     }
 
     /// A race that is certain: both accesses can be next at the same time.
-    fn sound_race(&self, found: &Found, candidate: &Candidate) -> Option<(Vec<u32>, Verdict, Reordering)> {
+    fn sound_race(
+        &self,
+        found: &Found,
+        candidate: &Candidate,
+    ) -> Option<(Vec<EventIndex>, Verdict, Reordering)> {
         candidate.sides.iter().find_map(|&[one, other]| {
             let lists = [found.events(one), found.events(other)];
             let (events, prefix) = first_together(&self.closure, &self.history, &lists)?;
@@ -186,13 +191,13 @@ impl Predictor {
         &self,
         candidate: &Candidate,
         pattern: &Pattern,
-    ) -> Option<(Vec<u32>, Verdict, Reordering)> {
+    ) -> Option<(Vec<EventIndex>, Verdict, Reordering)> {
         candidate.representatives.iter().find_map(|events| {
             let target = Target::sequence(events);
             let pauses = self.pauses(events, pattern);
             let firsts = first_of_others(events, pattern);
             pauses.into_iter().find_map(|pause| {
-                let stand: Vec<u32> = std::iter::once(pause).chain(firsts.iter().copied()).collect();
+                let stand: Vec<EventIndex> = std::iter::once(pause).chain(firsts.iter().copied()).collect();
                 let prefix = self.closure.next_together(&self.history, &stand)?;
                 let (schedule, verdict) = self.schedule_after(&prefix, &target)?;
                 (verdict == Verdict::Witnessed).then_some((events.clone(), verdict, schedule))
@@ -202,7 +207,7 @@ impl Predictor {
 
     /// Where the first side can pause when the others first get their turn: before its next event of the pattern, or
     /// before an acquisition or release on the way there.
-    fn pauses(&self, events: &[u32], pattern: &Pattern) -> Vec<u32> {
+    fn pauses(&self, events: &[EventIndex], pattern: &Pattern) -> Vec<EventIndex> {
         let first = pattern.order[0];
         let block = pattern.order.iter().take_while(|&&side| side == first).count();
         let next = pattern.order.iter().skip(block).position(|&side| side == first);
@@ -210,12 +215,12 @@ impl Predictor {
         let (history, last) = (&self.history, events[block - 1]);
         let thread = history.thread(next);
         let locks = history.lock_events(thread, history.local(last), history.local(next));
-        let locks = locks.iter().rev().map(|&local| history.events_of(thread)[local as usize]);
+        let locks = locks.iter().rev().map(|&local| history.events_of(thread)[local.index()]);
         std::iter::once(next).chain(locks).take(MAX_PAUSES).collect()
     }
 
     fn deadlock(&self, candidate: &deadlock::Candidate) -> Option<Prediction> {
-        let lists: Vec<&[u32]> = candidate.instances.iter().map(Vec::as_slice).collect();
+        let lists: Vec<&[EventIndex]> = candidate.instances.iter().map(Vec::as_slice).collect();
         let sound = first_together(&self.closure, &self.history, &lists).and_then(|(events, prefix)| {
             let (schedule, verdict) = self.schedule_after(&prefix, &Target::deadlock(&events))?;
             Some((events, schedule, verdict))
@@ -238,7 +243,7 @@ impl Predictor {
 }
 
 /// The first event of each side but the first side.
-fn first_of_others(events: &[u32], pattern: &Pattern) -> Vec<u32> {
+fn first_of_others(events: &[EventIndex], pattern: &Pattern) -> Vec<EventIndex> {
     let sides = 0..pattern.sides.len();
     let first = |side: usize| pattern.order.iter().position(|&of| of == side).map(|at| events[at]);
     sides.filter(|&side| side != pattern.order[0]).filter_map(first).collect()

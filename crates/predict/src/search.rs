@@ -7,10 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
+
 use crate::exposed::exposed;
 use crate::gap::{Gap, Gaps};
 use crate::pattern::{Kind, Pattern, Shape};
-use crate::units::{Accesses, Family, Manner, Units};
+use crate::units::{Accesses, Family, FamilyIndex, Manner, Units};
 use threadbare_search::reorder::history::{History, Line};
 use threadbare_search::reorder::lockset::Lockset;
 use threadbare_search::reorder::order::{Order, Segment};
@@ -35,11 +37,11 @@ pub struct Candidate {
     pub pattern: usize,
     pub tier: Option<Tier>,
     /// Events that could come in the order of the pattern, and a few alternatives.
-    pub representatives: Vec<Vec<u32>>,
+    pub representatives: Vec<Vec<EventIndex>>,
     /// For how many combinations of threads and variables it was found.
     pub count: u64,
     /// For data races, the families of both sides of each combination, as [`Found::events`] takes them.
-    pub sides: BTreeSet<[(usize, u32); 2]>,
+    pub sides: BTreeSet<[(usize, FamilyIndex); 2]>,
 }
 
 /// Alternatives that are kept in case the first events turn out to be impossible.
@@ -54,8 +56,8 @@ pub struct Found {
 
 impl Found {
     /// All events of a family of single accesses, as a candidate's `sides` name it.
-    pub fn events(&self, (shape, family): (usize, u32)) -> &[u32] {
-        &self.shapes[shape].1.families[family as usize].events
+    pub fn events(&self, (shape, family): (usize, FamilyIndex)) -> &[EventIndex] {
+        &self.shapes[shape].1.families[family.index()].events
     }
 }
 
@@ -106,7 +108,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Chooses a family for each side, so that sides agree on variables.
-    fn bind(&mut self, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
+    fn bind(&mut self, chosen: &mut Vec<FamilyIndex>, variables: &mut Vec<Option<Variable>>) {
         let Some(side) = self.pattern.sides.get(chosen.len()) else { return self.test(chosen) };
         let units = self.units[chosen.len()];
         let known: Option<Vec<Variable>> = side.variables.iter().map(|&label| variables[label]).collect();
@@ -120,15 +122,21 @@ impl Search<'_> {
                 }
             }
             None => {
-                (0..units.families.len() as u32).for_each(|family| self.choose(family, chosen, variables))
+                FamilyIndex::first(units.families.len())
+                    .for_each(|family| self.choose(family, chosen, variables));
             }
         }
     }
 
     /// Takes `family` for the next side, if it can be that.
-    fn choose(&mut self, family: u32, chosen: &mut Vec<u32>, variables: &mut Vec<Option<Variable>>) {
+    fn choose(
+        &mut self,
+        family: FamilyIndex,
+        chosen: &mut Vec<FamilyIndex>,
+        variables: &mut Vec<Option<Variable>>,
+    ) {
         let side = &self.pattern.sides[chosen.len()];
-        let candidate = &self.units[chosen.len()].families[family as usize];
+        let candidate = &self.units[chosen.len()].families[family.index()];
         let mut bound = side.variables.iter().zip(&candidate.variables);
         let agrees = bound.all(|(&label, &variable)| variables[label].is_none_or(|known| known == variable));
         if !agrees || self.is_chosen(chosen, candidate.thread) {
@@ -145,21 +153,21 @@ impl Search<'_> {
     }
 
     /// A lock keeps families with this guard apart from one that was chosen.
-    fn is_guarded(&self, chosen: &[u32], guard: Option<u32>) -> bool {
+    fn is_guarded(&self, chosen: &[FamilyIndex], guard: Option<ObjectIndex>) -> bool {
         let mut guards = chosen.iter().enumerate().map(|(side, &family)| self.family(side, family).guard);
         guard.is_some() && guards.any(|chosen| chosen == guard)
     }
 
-    fn is_chosen(&self, chosen: &[u32], thread: u32) -> bool {
+    fn is_chosen(&self, chosen: &[FamilyIndex], thread: ThreadIndex) -> bool {
         chosen.iter().enumerate().any(|(side, &family)| self.family(side, family).thread == thread)
     }
 
-    fn family(&self, side: usize, family: u32) -> &Family {
-        &self.units[side].families[family as usize]
+    fn family(&self, side: usize, family: FamilyIndex) -> &Family {
+        &self.units[side].families[family.index()]
     }
 
     /// Tests the families chosen, and keeps what passes.
-    fn test(&mut self, chosen: &[u32]) {
+    fn test(&mut self, chosen: &[FamilyIndex]) {
         let families: Vec<&Family> =
             chosen.iter().enumerate().map(|(side, &family)| self.family(side, family)).collect();
         // Two atomic operations do not race, whatever their order does.
@@ -206,7 +214,7 @@ impl Search<'_> {
         })
     }
 
-    fn identity(&self, families: &[&Family], events: &[u32]) -> Identity {
+    fn identity(&self, families: &[&Family], events: &[EventIndex]) -> Identity {
         let kind = self.pattern.kind;
         let mut lines: Vec<Line> = events.iter().map(|&event| self.history.line(event)).collect();
         let race = kind == Kind::DataRace;
@@ -219,12 +227,16 @@ impl Search<'_> {
     }
 
     /// Events of these families that satisfy the pattern, in its order.
-    fn satisfied(&self, families: &[&Family]) -> Option<Vec<u32>> {
+    fn satisfied(&self, families: &[&Family]) -> Option<Vec<EventIndex>> {
         let mut manners = Vec::new();
         self.choose_manners(families, &mut manners)
     }
 
-    fn choose_manners<'f>(&self, families: &[&'f Family], manners: &mut Vec<&'f Manner>) -> Option<Vec<u32>> {
+    fn choose_manners<'f>(
+        &self,
+        families: &[&'f Family],
+        manners: &mut Vec<&'f Manner>,
+    ) -> Option<Vec<EventIndex>> {
         let Some(family) = families.get(manners.len()) else {
             return self.can_satisfy_by_mutation(manners);
         };
@@ -241,7 +253,7 @@ impl Search<'_> {
 
     /// The mutation condition (Algorithms 1 and 2, for any number of events): locks allow the order of the pattern,
     /// and the partial order says nothing against it.
-    fn can_satisfy_by_mutation(&self, manners: &[&Manner]) -> Option<Vec<u32>> {
+    fn can_satisfy_by_mutation(&self, manners: &[&Manner]) -> Option<Vec<EventIndex>> {
         let locks = LockCheck { history: self.history, gaps: self.gaps, pattern: self.pattern, manners };
         if !locks.allow(0, &mut vec![Side::default(); manners.len()]) {
             return None;
@@ -253,14 +265,15 @@ impl Search<'_> {
             next[side] += 1;
             manners[side].occurrence(chosen[side])[next[side] - 1]
         };
-        let events: Vec<u32> = self.pattern.order.iter().map(event).collect();
+        let events: Vec<EventIndex> = self.pattern.order.iter().map(event).collect();
         self.touches(&events).then_some(events)
     }
 
     /// Accesses to one variable of several parts meet only if they have a byte in common.
-    fn touches(&self, events: &[u32]) -> bool {
+    fn touches(&self, events: &[EventIndex]) -> bool {
         let variables = self.history.variables();
-        let meet = |a: u32, b: u32| variables.overlap(self.history.event(a), self.history.event(b));
+        let meet =
+            |a: EventIndex, b: EventIndex| variables.overlap(self.history.event(a), self.history.event(b));
         events.iter().enumerate().all(|(at, &a)| {
             let variable = self.history.variable(a);
             !variables.is_mixed(variable)

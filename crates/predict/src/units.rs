@@ -5,6 +5,8 @@
 //! has the same thread, variables and lines; within it a *manner* has the same locks; within that, one occurrence
 //! is kept for each segment, because only segments tell in the partial order.
 
+use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex, index_types};
+
 use crate::gap::{GapId, Gaps};
 use crate::pattern::{Access, Shape};
 use rustc_hash::FxHashMap as FastMap;
@@ -17,8 +19,8 @@ use threadbare_search::reorder::variable::Variable;
 /// Accesses to memory that several threads share and one of them writes, each thread's in order.
 #[derive(Debug)]
 pub struct Accesses {
-    threads: Vec<Vec<u32>>,
-    /// Parallel to `threads`: the thread's next access to the same variable, as a place in its list.
+    threads: Vec<Vec<EventIndex>>,
+    /// Parallel to `threads`: the thread's next access to the same variable, as a position in its list.
     next: Vec<Vec<u32>>,
 }
 
@@ -28,67 +30,75 @@ const NONE: u32 = u32::MAX;
 impl Accesses {
     pub fn of(history: &History) -> Accesses {
         let shared = shared(history);
-        let events = &history.trace().events;
-        let mut threads: Vec<Vec<u32>> = vec![Vec::new(); history.threads()];
-        for (index, event) in events.iter().enumerate() {
-            if event.kind.is_access() && shared[history.variables().variable(event) as usize] {
-                threads[event.thread as usize].push(index as u32);
+        let mut threads: Vec<Vec<EventIndex>> = vec![Vec::new(); history.threads()];
+        for (index, event) in history.trace().indexed_events() {
+            if event.kind.is_access() && shared[history.variables().variable(event).index()] {
+                threads[event.thread.index()].push(index);
             }
         }
         Accesses::new(history, threads)
     }
 
-    fn new(history: &History, threads: Vec<Vec<u32>>) -> Accesses {
+    fn new(history: &History, threads: Vec<Vec<EventIndex>>) -> Accesses {
         let next = threads.iter().map(|accesses| next_to_same(history, accesses)).collect();
         Accesses { threads, next }
     }
 
     /// Only those to variables that `wanted` names.
     pub fn restricted(&self, history: &History, wanted: &[bool]) -> Accesses {
-        let is_wanted = |&event: &u32| wanted[history.variable(event) as usize];
-        let restricted = |accesses: &Vec<u32>| accesses.iter().copied().filter(is_wanted).collect();
+        let is_wanted = |&event: &EventIndex| wanted[history.variable(event).index()];
+        let restricted = |accesses: &Vec<EventIndex>| accesses.iter().copied().filter(is_wanted).collect();
         Accesses::new(history, self.threads.iter().map(restricted).collect())
     }
 
-    pub fn of_thread(&self, thread: u32) -> &[u32] {
-        &self.threads[thread as usize]
+    pub fn of_thread(&self, thread: ThreadIndex) -> &[EventIndex] {
+        &self.threads[thread.index()]
     }
 }
 
 /// Variables that more than one thread accesses, at least one of them writing.
 fn shared(history: &History) -> Vec<bool> {
-    /// Not accessed so far; accessed by several.
-    const NOBODY: u32 = u32::MAX;
-    const SEVERAL: u32 = u32::MAX - 1;
-    let mut owners = vec![NOBODY; history.variables().count()];
+    /// Who has accessed a variable so far.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Owner {
+        Nobody,
+        One(ThreadIndex),
+        Several,
+    }
+    let mut owners = vec![Owner::Nobody; history.variables().count()];
     let mut written = vec![false; owners.len()];
     for event in history.trace().events.iter().filter(|event| event.kind.is_access()) {
-        let variable = history.variables().variable(event) as usize;
+        let variable = history.variables().variable(event).index();
         written[variable] |= event.kind.is_write();
         owners[variable] = match owners[variable] {
-            NOBODY => event.thread,
-            owner if owner == event.thread => owner,
-            _ => SEVERAL,
+            Owner::Nobody => Owner::One(event.thread),
+            Owner::One(owner) if owner == event.thread => Owner::One(owner),
+            _ => Owner::Several,
         };
     }
-    owners.iter().zip(written).map(|(&owner, written)| owner == SEVERAL && written).collect()
+    owners.iter().zip(written).map(|(&owner, written)| owner == Owner::Several && written).collect()
 }
 
-fn next_to_same(history: &History, accesses: &[u32]) -> Vec<u32> {
+fn next_to_same(history: &History, accesses: &[EventIndex]) -> Vec<u32> {
     let mut latest = vec![NONE; history.variables().count()];
     let mut next = vec![NONE; accesses.len()];
     for (place, &event) in accesses.iter().enumerate().rev() {
-        let latest = &mut latest[history.variable(event) as usize];
+        let latest = &mut latest[history.variable(event).index()];
         next[place] = *latest;
         *latest = place as u32;
     }
     next
 }
 
+index_types! {
+    /// A family, as an index into [`Units::families`].
+    FamilyIndex;
+}
+
 /// Units of work of one shape, thread, variables and lines.
 #[derive(Debug)]
 pub struct Family {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     /// `None` for a single access, which needs no region.
     pub tier: Option<Tier>,
     pub variables: Vec<Variable>,
@@ -96,10 +106,10 @@ pub struct Family {
     /// All accesses are atomic operations.
     pub atomic: bool,
     /// A lock that is held from the first access to the last, always, and by nobody else meanwhile.
-    pub guard: Option<u32>,
+    pub guard: Option<ObjectIndex>,
     pub manners: Vec<Manner>,
     /// Every event, for shapes of a single access.
-    pub events: Vec<u32>,
+    pub events: Vec<EventIndex>,
 }
 
 /// Units of one family that hold the same locks on their way.
@@ -112,12 +122,12 @@ pub struct Manner {
     /// The segments in which it occurs, in order.
     pub segments: Vec<Segment>,
     /// For each of these, the events of one occurrence.
-    events: Vec<u32>,
+    events: Vec<EventIndex>,
 }
 
 impl Manner {
     /// The events of the occurrence in the `nth` segment.
-    pub fn occurrence(&self, nth: usize) -> &[u32] {
+    pub fn occurrence(&self, nth: usize) -> &[EventIndex] {
         let length = self.gaps.len() + 1;
         &self.events[nth * length..(nth + 1) * length]
     }
@@ -134,8 +144,8 @@ pub struct Units {
 /// Families with the same variables and guard.
 #[derive(Debug)]
 pub struct Guarded {
-    pub guard: Option<u32>,
-    pub families: Vec<u32>,
+    pub guard: Option<ObjectIndex>,
+    pub families: Vec<FamilyIndex>,
 }
 
 /// How far a unit is followed for its next variable, within its region and outside any.
@@ -178,15 +188,15 @@ impl Units {
                 None => self.by_variables.entry(family.variables.clone().into()).or_default(),
             };
             match guards.iter_mut().find(|guarded| guarded.guard == family.guard) {
-                Some(guarded) => guarded.families.push(index as u32),
-                None => guards.push(Guarded { guard: family.guard, families: vec![index as u32] }),
+                Some(guarded) => guarded.families.push(FamilyIndex::at(index)),
+                None => guards.push(Guarded { guard: family.guard, families: vec![FamilyIndex::at(index)] }),
             }
         }
     }
 }
 
 /// A lock that every manner holds all the way.
-fn guard(history: &History, gaps: &Gaps, manners: &[Manner]) -> Option<u32> {
+fn guard(history: &History, gaps: &Gaps, manners: &[Manner]) -> Option<ObjectIndex> {
     let locksets = history.locksets();
     let exclusive = locksets.held(manners.first()?.first).iter().filter(|held| !held.shared);
     let holds = |set: Lockset, held: &Held| locksets.held(set).binary_search(held).is_ok();
@@ -207,11 +217,11 @@ struct Finder<'a> {
     gaps: &'a mut Gaps,
     units: Units,
     /// (family, manner) by what makes up both.
-    manners: FastMap<Box<[u32]>, (u32, u32)>,
-    families: FastMap<Box<[u32]>, u32>,
+    manners: FastMap<Box<[u32]>, (FamilyIndex, usize)>,
+    families: FastMap<Box<[u32]>, FamilyIndex>,
     /// A key being looked up, the events of an occurrence, variables met; kept for their memory.
     key: Vec<u32>,
-    events: Vec<u32>,
+    events: Vec<EventIndex>,
     seen: Vec<Variable>,
 }
 
@@ -227,7 +237,7 @@ impl Finder<'_> {
             let mut events = std::mem::take(&mut self.events);
             events.clear();
             events.extend(places.iter().map(|&place| self.event(thread, place)));
-            self.add(thread as u32, &events);
+            self.add(ThreadIndex::at(thread), &events);
             self.events = events;
             return;
         };
@@ -238,11 +248,11 @@ impl Finder<'_> {
         }
     }
 
-    fn event(&self, thread: usize, place: usize) -> u32 {
+    fn event(&self, thread: usize, place: usize) -> EventIndex {
         self.accesses.threads[thread][place]
     }
 
-    fn does(&self, event: u32, access: Access) -> bool {
+    fn does(&self, event: EventIndex, access: Access) -> bool {
         self.history.writes(event) == (access == Access::Write)
     }
 
@@ -295,7 +305,7 @@ impl Finder<'_> {
     }
 
     /// Files an occurrence under its family and manner.
-    fn add(&mut self, thread: u32, events: &[u32]) {
+    fn add(&mut self, thread: ThreadIndex, events: &[EventIndex]) {
         let history = self.history;
         let tier = match events {
             [_] => None,
@@ -305,24 +315,24 @@ impl Finder<'_> {
         let atomic = events.iter().all(|&event| is_atomic(history, event));
         let mut key = std::mem::take(&mut self.key);
         key.clear();
-        key.extend([thread, tier.map_or(0, |tier| 1 + tier as u32), u32::from(atomic)]);
+        key.extend([thread.number(), tier.map_or(0, |tier| 1 + tier as u32), u32::from(atomic)]);
         for &event in events {
             // Objects, not variables: parts of a variable are not the same place.
-            key.extend([history.event(event).object, history.line(event)]);
+            key.extend([history.event(event).object.number(), history.line(event).number()]);
         }
         let family_length = key.len();
         key.push(history.lockset(events[0]).number());
         for pair in events.windows(2) {
-            key.push(self.gaps.between(history, pair[0], pair[1]));
+            key.push(self.gaps.between(history, pair[0], pair[1]).number());
         }
         let known = self.manners.get(key.as_slice()).copied();
         let (family, manner) =
             known.unwrap_or_else(|| self.file(&key, family_length, thread, tier, atomic, events));
-        let family = &mut self.units.families[family as usize];
+        let family = &mut self.units.families[family.index()];
         if events.len() == 1 {
             family.events.extend(events);
         }
-        let manner = &mut family.manners[manner as usize];
+        let manner = &mut family.manners[manner];
         let segment = history.segment(events[0]);
         if manner.segments.last() != Some(&segment) {
             manner.segments.push(segment);
@@ -335,16 +345,16 @@ impl Finder<'_> {
         &mut self,
         key: &[u32],
         family_length: usize,
-        thread: u32,
+        thread: ThreadIndex,
         tier: Option<Tier>,
         atomic: bool,
-        events: &[u32],
-    ) -> (u32, u32) {
+        events: &[EventIndex],
+    ) -> (FamilyIndex, usize) {
         let families = &mut self.units.families;
         let family = match self.families.get(&key[..family_length]) {
             Some(&family) => family,
             None => {
-                let family = families.len() as u32;
+                let family = FamilyIndex::at(families.len());
                 let mut variables: Vec<Variable> = Vec::new();
                 for &event in events {
                     let variable = self.history.variable(event);
@@ -367,20 +377,20 @@ impl Finder<'_> {
                 family
             }
         };
-        let manners = &mut families[family as usize].manners;
+        let manners = &mut families[family.index()].manners;
         manners.push(Manner {
             first: self.history.lockset(events[0]),
-            gaps: key[family_length + 1..].to_vec(),
+            gaps: key[family_length + 1..].iter().map(|&gap| GapId::new(gap)).collect(),
             segments: Vec::new(),
             events: Vec::new(),
         });
-        let found = (family, manners.len() as u32 - 1);
+        let found = (family, manners.len() - 1);
         self.manners.insert(key.into(), found);
         found
     }
 }
 
-fn is_atomic(history: &History, event: u32) -> bool {
+fn is_atomic(history: &History, event: EventIndex) -> bool {
     use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, AtomicStore};
     matches!(history.event(event).kind, AtomicLoad | AtomicStore | AtomicRmw)
 }

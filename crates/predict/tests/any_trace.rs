@@ -8,17 +8,17 @@ use threadbare_predict::pattern::built_in;
 use threadbare_predict::{History, predict};
 use threadbare_search::reorder::plan;
 use threadbare_trace::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
-    Trace,
+    End, Event, EventKind, Frame, Location, LocationIndex, MemoryOrder, Object, ObjectIndex, ObjectName,
+    Outcome, StackIndex, StackNode, ThreadId, ThreadIndex, Trace,
 };
 
-const THREADS: u32 = 3;
-const OBJECTS: u32 = 7;
+const THREADS: usize = 3;
+const OBJECTS: usize = 7;
 
 /// Two pairs of variables that overlap, a lock, and the threads.
 fn objects() -> Vec<Object> {
     let global = |offset| ObjectName::Global { symbol: "g".into(), offset };
-    let threads = (0..THREADS).map(ObjectName::Thread);
+    let threads = ThreadIndex::first(THREADS).map(ObjectName::Thread);
     let names = [ObjectName::None, global(0), global(2), global(8)].into_iter().chain(threads);
     names.map(|name| Object { name, display: "o".into() }).collect()
 }
@@ -27,16 +27,16 @@ fn event() -> impl Strategy<Value = Event> {
     let often = vec![EventKind::Read, EventKind::Write, EventKind::Lock, EventKind::Unlock];
     let kind = prop_oneof![3 => select(often), 1 => select(EventKind::ALL)];
     let outcome = prop_oneof![8 => Just(Outcome::Done), 1 => select(Outcome::ALL)];
-    (kind, outcome, 0..THREADS, 0..OBJECTS, 0..4u32, select(vec![0u32, 1, 4, 8])).prop_map(
+    (kind, outcome, 0..THREADS, 0..OBJECTS, 0..4usize, select(vec![0u32, 1, 4, 8])).prop_map(
         |(kind, outcome, thread, object, location, size)| Event {
-            thread,
+            thread: ThreadIndex::at(thread),
             kind,
             order: MemoryOrder::Relaxed,
             outcome,
             size,
-            object,
-            location,
-            stack: 0,
+            object: ObjectIndex::at(object),
+            location: LocationIndex::at(location),
+            stack: StackIndex::EMPTY,
             value: 1,
         },
     )

@@ -3,7 +3,7 @@
 use threadbare_formats::import;
 use threadbare_predict::pattern::built_in;
 use threadbare_predict::{Kind, Prediction, Predictions, Verdict, predict};
-use threadbare_trace::Trace;
+use threadbare_trace::{EventIndex, Trace};
 
 /// A trace in the words of STD, one operation a line; locations are the labels of the figures.
 fn trace(text: &str) -> Trace {
@@ -15,11 +15,11 @@ fn predictions(trace: &Trace) -> Predictions {
     predict(trace.clone(), &built_in()).expect("the trace can be analysed")
 }
 
-fn label(trace: &Trace, event: u32) -> u32 {
-    trace.locations[trace.events[event as usize].location as usize].frames[0].line
+fn label(trace: &Trace, event: EventIndex) -> u32 {
+    trace.location(trace.event(event).location).frames[0].line
 }
 
-fn labels(trace: &Trace, events: &[u32]) -> Vec<u32> {
+fn labels(trace: &Trace, events: &[EventIndex]) -> Vec<u32> {
     events.iter().map(|&event| label(trace, event)).collect()
 }
 

@@ -5,12 +5,12 @@
 //! had not. So this says what to try first, never what to leave out.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, ThreadIndex};
 
 use threadbare_search::{Decision, Operation};
 
 /// Accesses that are not ordered with a conflicting one of another thread, as thread and memory.
-pub struct Contested(FxHashSet<(u32, u64)>);
+pub struct Contested(FxHashSet<(ThreadIndex, u64)>);
 
 /// By thread, how much of what it did has happened before: epochs end when a thread is created or ends.
 #[derive(Clone, Default)]
@@ -19,7 +19,7 @@ struct Clock(Vec<u32>);
 /// The epochs of a thread's latest accesses to some memory.
 #[derive(Clone, Copy)]
 struct Latest {
-    thread: u32,
+    thread: ThreadIndex,
     read: Option<u32>,
     write: Option<u32>,
 }
@@ -27,23 +27,23 @@ struct Latest {
 #[derive(Default)]
 struct Run {
     /// Of threads that nobody has waited for yet: a program may create a great many, one after the other.
-    clocks: FxHashMap<u32, Clock>,
+    clocks: FxHashMap<ThreadIndex, Clock>,
     /// By memory, one for each thread.
     latest: FxHashMap<u64, Vec<Latest>>,
-    ended: FxHashSet<u32>,
-    contested: FxHashSet<(u32, u64)>,
+    ended: FxHashSet<ThreadIndex>,
+    contested: FxHashSet<(ThreadIndex, u64)>,
 }
 
 impl Clock {
-    fn of(&self, thread: u32) -> u32 {
-        self.0.get(thread as usize).copied().unwrap_or(0)
+    fn of(&self, thread: ThreadIndex) -> u32 {
+        self.0.get(thread.index()).copied().unwrap_or(0)
     }
 
     /// The epoch of `thread` is over.
-    fn advance(&mut self, thread: u32) {
-        let len = self.0.len().max(thread as usize + 1);
+    fn advance(&mut self, thread: ThreadIndex) {
+        let len = self.0.len().max(thread.index() + 1);
         self.0.resize(len, 0);
-        self.0[thread as usize] += 1;
+        self.0[thread.index()] += 1;
     }
 
     fn join(&mut self, other: &Clock) {
@@ -64,24 +64,24 @@ impl Contested {
     }
 
     /// Thread and memory of an access.
-    pub fn contains(&self, thread: u32, memory: u64) -> bool {
+    pub fn contains(&self, thread: ThreadIndex, memory: u64) -> bool {
         self.0.contains(&(thread, memory))
     }
 }
 
 impl Run {
-    fn step(&mut self, thread: u32, operation: Operation) {
+    fn step(&mut self, thread: ThreadIndex, operation: Operation) {
         match operation.kind {
             EventKind::Fork => {
                 let clock = self.clocks.entry(thread).or_default();
                 clock.advance(thread);
                 let inherited = clock.clone();
-                self.clocks.insert(operation.object as u32, inherited);
+                self.clocks.insert(operation.other_thread(), inherited);
             }
             EventKind::End => _ = self.ended.insert(thread),
             // One that gave up waiting learns nothing.
-            EventKind::Join if self.ended.contains(&(operation.object as u32)) => {
-                let ended = operation.object as u32;
+            EventKind::Join if self.ended.contains(&operation.other_thread()) => {
+                let ended = operation.other_thread();
                 let mut known = self.clocks.remove(&ended).unwrap_or_default();
                 known.advance(ended);
                 self.clocks.entry(thread).or_default().join(&known);
@@ -92,7 +92,7 @@ impl Run {
         }
     }
 
-    fn access(&mut self, thread: u32, memory: u64, write: bool) {
+    fn access(&mut self, thread: ThreadIndex, memory: u64, write: bool) {
         let clock = self.clocks.entry(thread).or_default();
         let threads = self.latest.entry(memory).or_default();
         let mut own = None;
@@ -117,20 +117,24 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use threadbare_search::CodePoint;
+    use threadbare_trace::StackIndex;
+
+    use super::*;
 
     const MAIN: u32 = 0;
 
     fn contested(steps: &[(u32, EventKind, u64)]) -> Vec<(u32, u64)> {
+        let point = CodePoint { pc: 0, stack: StackIndex::EMPTY };
         let decision = |&(picked, kind, object): &(u32, EventKind, u64)| Decision {
             state: 0,
-            picked,
-            alternatives: [picked].into(),
-            operation: Some(Operation { kind, object, size: 4, point: CodePoint { pc: 0, stack: 0 } }),
+            picked: ThreadIndex::new(picked),
+            alternatives: [ThreadIndex::new(picked)].into(),
+            operation: Some(Operation { kind, object, size: 4, point }),
         };
         let decisions: Vec<Decision> = steps.iter().map(decision).collect();
-        let mut contested: Vec<_> = Contested::of(&decisions).0.into_iter().collect();
+        let contested = Contested::of(&decisions).0.into_iter();
+        let mut contested: Vec<_> = contested.map(|(thread, memory)| (thread.number(), memory)).collect();
         contested.sort_unstable();
         contested
     }

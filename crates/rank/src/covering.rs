@@ -12,7 +12,7 @@ use threadbare_trace::Random;
 pub type Sequence = Vec<u32>;
 
 /// Arrangements that are kept track of at a time, at most.
-const MOST_ARRANGEMENTS: u64 = 4 << 20;
+const MAX_ARRANGEMENTS: u64 = 4 << 20;
 
 /// Orders of `threads` threads in which any `t` of them occur in each of their orders.
 pub fn covering_array(threads: u32, t: u32) -> Vec<Sequence> {
@@ -25,7 +25,7 @@ pub fn covering_array(threads: u32, t: u32) -> Vec<Sequence> {
         let falling = rising.iter().rev().copied().collect();
         return vec![rising, falling];
     }
-    if u64::from(threads).checked_pow(t).is_some_and(|arrangements| arrangements <= MOST_ARRANGEMENTS) {
+    if u64::from(threads).checked_pow(t).is_some_and(|arrangements| arrangements <= MAX_ARRANGEMENTS) {
         greedy(threads, t)
     } else {
         by_colours(threads, t)

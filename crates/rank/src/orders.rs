@@ -34,8 +34,8 @@ impl Orders {
         }
     }
 
-    /// More threads than there are cannot be ordered.
-    pub fn most(&self) -> u32 {
+    /// The most threads that can be ordered: as many as there are.
+    pub fn max_threads(&self) -> u32 {
         self.threads.len().max(2) as u32
     }
 

@@ -20,7 +20,7 @@ use threadbare_search::{
     CodePoint, Decision, Feedback, Knowledge, Next, Operation, Outstanding, Schedule, Settings, Strategy,
     Token, Variables,
 };
-use threadbare_trace::{EventKind, Order, Plan, Policy, ThreadId, Turns};
+use threadbare_trace::{EventKind, Order, Plan, Policy, ThreadId, ThreadIndex, Turns};
 
 use crate::contested::Contested;
 use crate::orders::Orders;
@@ -40,7 +40,7 @@ struct WorkItem {
 /// A run that led to work items.
 #[derive(Debug, Default)]
 struct Origin {
-    /// Who was picked, as an index into `threads`.
+    /// The numbers of the threads that were picked. Two bytes each: there are a great many.
     picks: Box<[u16]>,
     threads: Vec<ThreadId>,
     demand: Demand,
@@ -60,7 +60,7 @@ impl WorkItem {
 
     fn preempted(&self) -> Option<ThreadId> {
         let point = self.point.as_ref()?;
-        self.origin.threads.get(point.thread as usize).cloned()
+        self.origin.threads.get(point.thread.index()).cloned()
     }
 
     fn idle(&self) -> u32 {
@@ -200,7 +200,7 @@ impl Rank {
     /// All orders for `t` threads were tried in this state: those for one thread more are another tuple's.
     fn next_threads(&mut self, item: WorkItem) {
         let threads = item.threads + 1;
-        if threads <= self.orders.most() {
+        if threads <= self.orders.max_threads() {
             self.push(WorkItem { order: 0, threads, ..item });
         }
     }
@@ -234,14 +234,14 @@ impl Rank {
             }
         }
         let origin = Arc::new(Origin {
-            picks: feedback.picks().take(met_from).map(|thread| thread as u16).collect(),
+            picks: feedback.picks().take(met_from).map(|thread| thread.number() as u16).collect(),
             threads: feedback.threads.clone(),
             demand: asked.item.demand(),
             idle: asked.item.idle(),
         });
         let mut items = Vec::new();
         for point in points(&feedback.decisions) {
-            let is_known = (point.thread as usize) < feedback.threads.len();
+            let is_known = point.thread.index() < feedback.threads.len();
             if is_known && (begin..met_from).contains(&(point.at as usize)) {
                 let origin = Arc::clone(&origin);
                 let item = WorkItem { origin, point: Some(point), threads: asked.item.threads, order: 0 };
@@ -264,7 +264,7 @@ fn number(order: &Order) -> u64 {
 struct Point {
     at: u32,
     /// Who has the run up to there.
-    thread: u32,
+    thread: ThreadIndex,
     state: u64,
     /// The memory that it is about to access; none for synchronisation.
     variable: Option<u64>,
@@ -305,7 +305,7 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
 
 /// For each decision, what the thread that was picked before it stands before.
 fn pending(decisions: &[Decision]) -> Vec<Option<Operation>> {
-    let mut upcoming: FxHashMap<u32, Operation> = FxHashMap::default();
+    let mut upcoming: FxHashMap<ThreadIndex, Operation> = FxHashMap::default();
     let mut pending = vec![None; decisions.len()];
     for at in (1..decisions.len()).rev() {
         if let Some(operation) = decisions[at].operation {
@@ -348,7 +348,9 @@ impl Strategy for Rank {
             return if waits { Next::Wait } else { Next::Exhausted };
         };
         let plan = Plan {
-            turns: Turns::of(item.origin.picks[..item.len()].iter().map(|&thread| u32::from(thread))),
+            turns: Turns::of(
+                item.origin.picks[..item.len()].iter().map(|&thread| ThreadIndex::new(thread.into())),
+            ),
             policy: Policy::Ordered(order.clone()),
             // A run that learns cannot begin with a snapshot.
             learn: item.point.is_none() || self.asked.issued().is_multiple_of(LEARNING),

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use threadbare_trace::ThreadIndex;
 use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET};
 
 use crate::bits::Bits;
@@ -50,7 +51,7 @@ impl Pending {
             return;
         }
         let records = control.events.load(Ordering::Relaxed);
-        let head = wire::Decisions::head(records, self.state, picked as u32, set.len());
+        let head = wire::Decisions::head(records, self.state, ThreadIndex::at(picked), set.len());
         for (i, &word) in head.iter().chain(set).enumerate() {
             // SAFETY: inside the region, as just checked.
             unsafe { ((WIRE + DECISIONS_OFFSET) as *mut u64).add(at as usize + i).write(word) };

@@ -11,7 +11,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, EventKind, Extent, Failure, FailureKind, Related, Role};
+use threadbare_trace::{
+    End, EventKind, Extent, Failure, FailureKind, Related, Role, StackIndex, ThreadIndex,
+};
 use threadbare_wire::CodePlace;
 
 use crate::carrier::Carrier;
@@ -190,7 +192,8 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static mut Block {
 /// Ends the run, and says who allocated the block and, if it was freed, who did that.
 fn fail_with(block: &Block, kind: FailureKind, pc: u64, message: String) -> ! {
     let related = |role, by: By| {
-        let at = CodePlace { thread: by.thread, stack: by.stack, pc: by.pc };
+        let at =
+            CodePlace { thread: ThreadIndex::new(by.thread), stack: StackIndex::new(by.stack), pc: by.pc };
         Related { role, at }
     };
     let freed = (!block.live).then(|| related(Role::Freed, block.freed));

@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, EventKind, Failure, FailureKind};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, ThreadIndex};
 use threadbare_wire::CodePlace;
 
 use crate::carrier::Carrier;
@@ -74,7 +74,7 @@ pub fn exits(code: c_int) {
 
 /// The process aborts: if the panic of its thread was never left, the run ends with that.
 pub fn aborts() {
-    let current = scheduler::get().current as u32;
+    let current = ThreadIndex::at(scheduler::get().current);
     let frame = calls::innermost_stack_pointer();
     if PANICS.get().last().is_some_and(|panic| panic.at.thread == current && panic.frame == frame) {
         finish_with_cause();

@@ -244,7 +244,7 @@ impl Scheduler {
         }
         follower.taken += 1;
         follower.last_turn = follower.operations;
-        let index = follower.plan.turns[follower.turns].thread as usize;
+        let index = follower.plan.turns[follower.turns].thread.index();
         if index >= self.threads.len() || !self.can_be_made_to_run(index) {
             self.follower.diverged("the thread whose turn it is cannot run");
         }

@@ -46,7 +46,7 @@ fn race(me: usize, operation: &Operation, other: &PendingRecord) {
     places.sort_unstable();
     let control = log::control();
     if scheduler::get().follower.plan().race == Some(places) {
-        let at = CodePlace { thread: other.thread, stack: other.stack, pc: other.pc };
+        let at = CodePlace { thread: other.thread_index(), stack: other.stack_index(), pc: other.pc };
         let mut failure = Failure::new(FailureKind::DataRace, "", here(operation.pc));
         failure.related = vec![Related { role: Role::OtherAccess, at }];
         finish(&End::Failed(failure));

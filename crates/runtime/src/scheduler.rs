@@ -12,7 +12,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{End, EventKind, Failure, FailureKind, Outcome, ThreadId};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, Outcome, StackIndex, ThreadId, ThreadIndex};
 use threadbare_wire::{CodePlace, PendingRecord, StackSpan};
 
 use crate::bits::Bits;
@@ -529,7 +529,7 @@ impl Scheduler {
         {
             // SAFETY: the slot of a thread that exists.
             let &PendingRecord { pc, stack, .. } = unsafe { &*log::pending(index) };
-            let at = CodePlace { thread: index as u32, stack, pc };
+            let at = CodePlace { thread: ThreadIndex::at(index), stack: StackIndex::new(stack), pc };
             let what = "a signal handler that interrupts a wait other than for a lock, a semaphore or a thread \
                         is not supported";
             finish(&End::Unsupported { message: what.into(), at });
@@ -589,7 +589,7 @@ pub fn begin_thread() -> &'static mut Thread {
 
 /// Where the running thread is, with the address of what it does there.
 pub fn here(pc: u64) -> CodePlace {
-    CodePlace { thread: get().current as u32, stack: calls::current(), pc }
+    CodePlace { thread: ThreadIndex::at(get().current), stack: StackIndex::new(calls::current()), pc }
 }
 
 /// Ends the run as failed, because of what the running thread does at `pc`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use threadbare_executor::{Run, RunEnd};
-use threadbare_trace::{EventKind, Extent, Step, ThreadId, Trace};
+use threadbare_trace::{EventKind, Extent, StackIndex, Step, ThreadId, ThreadIndex, Trace};
 use threadbare_wire::Record;
 
 use crate::Schedule;
@@ -38,9 +38,9 @@ pub struct Recording {
 pub struct Decision {
     /// The same number is the same state of the program.
     pub state: u64,
-    pub picked: u32,
+    pub picked: ThreadIndex,
     /// The threads that were enabled, in order, and the one that ran.
-    pub alternatives: Arc<[u32]>,
+    pub alternatives: Arc<[ThreadIndex]>,
     /// What the picked thread did, if it did anything.
     pub operation: Option<Operation>,
 }
@@ -49,16 +49,24 @@ pub struct Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
     pub kind: EventKind,
+    /// An address, or for thread events the number of the other thread.
     pub object: u64,
     pub size: u64,
     pub point: CodePoint,
+}
+
+impl Operation {
+    /// The other thread of a thread event, such as a fork or a join.
+    pub fn other_thread(&self) -> ThreadIndex {
+        ThreadIndex::new(self.object as u32)
+    }
 }
 
 /// A point in the code: an address, and the calls that led there. Comparable within one run only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CodePoint {
     pub pc: u64,
-    pub stack: u32,
+    pub stack: StackIndex,
 }
 
 impl Feedback {
@@ -78,7 +86,7 @@ impl Feedback {
     }
 
     /// The threads that were picked, decision by decision.
-    pub fn picks(&self) -> impl Iterator<Item = u32> {
+    pub fn picks(&self) -> impl Iterator<Item = ThreadIndex> {
         self.decisions.iter().map(|decision| decision.picked)
     }
 }
@@ -88,14 +96,14 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
     let records = run.records();
     let done: Vec<usize> = run.decisions().map(|decision| (decision.records - prologue) as usize).collect();
     // The set of enabled threads seldom changes from one decision to the next.
-    let mut alternatives: Arc<[u32]> = Arc::new([]);
+    let mut alternatives: Arc<[ThreadIndex]> = Arc::new([]);
     let decision = |(i, decision): (usize, threadbare_wire::Decision<'_>)| {
         if !decision.alternatives().eq(alternatives.iter().copied()) {
             alternatives = decision.alternatives().collect();
         }
         let until = done.get(i + 1).copied().unwrap_or(records.len());
         let caused = records.get(done[i]..until).unwrap_or_default();
-        let own = caused.iter().filter(|record| u32::from(record.thread) == decision.picked);
+        let own = caused.iter().filter(|record| record.thread_index() == decision.picked);
         Decision {
             state: decision.state,
             picked: decision.picked,
@@ -108,6 +116,6 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
 
 fn operation(record: &Record) -> Option<Operation> {
     let kind = record.event_kind().filter(|kind| !kind.is_silent())?;
-    let point = CodePoint { pc: record.pc(), stack: record.stack };
+    let point = CodePoint { pc: record.pc(), stack: record.stack_index() };
     Some(Operation { kind, object: record.object, size: record.size(), point })
 }

@@ -8,8 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 
 use crate::{
-    End, EndKind, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName,
-    Outcome, Pending, Related, Role, StackNode, ThreadId, Trace, TracePlace,
+    End, EndKind, Event, EventKind, Failure, FailureKind, Frame, Location, LocationIndex, MemoryOrder,
+    Object, ObjectIndex, ObjectName, Outcome, Pending, Related, Role, StackIndex, StackNode, ThreadId,
+    ThreadIndex, Trace, TracePlace,
 };
 
 /// Texts as they are in programs, and texts as they should not be.
@@ -54,13 +55,14 @@ fn object() -> impl Strategy<Value = Object> {
         Just(ObjectName::None),
         (text(), number()).prop_map(|(symbol, offset)| ObjectName::Global { symbol, offset }),
         (any::<[u32; 3]>(), number()).prop_map(|([site, thread, ordinal], offset)| ObjectName::Heap {
-            site,
-            thread,
+            site: StackIndex::new(site),
+            thread: ThreadIndex::new(thread),
             ordinal,
             offset
         }),
-        (any::<u32>(), any::<i64>()).prop_map(|(thread, offset)| ObjectName::Stack { thread, offset }),
-        any::<u32>().prop_map(ObjectName::Thread),
+        (any::<u32>(), any::<i64>())
+            .prop_map(|(thread, offset)| ObjectName::Stack { thread: ThreadIndex::new(thread), offset }),
+        any::<u32>().prop_map(|thread| ObjectName::Thread(ThreadIndex::new(thread))),
         number().prop_map(|address| ObjectName::Memory { address }),
     ];
     (name, text()).prop_map(|(name, display)| Object { name, display })
@@ -70,14 +72,14 @@ fn event() -> impl Strategy<Value = Event> {
     let detail = (kind(), select(MemoryOrder::ALL), select(Outcome::ALL));
     (any::<[u32; 4]>(), detail, number(), number()).prop_map(
         |([thread, object, location, stack], (kind, order, outcome), size, value)| Event {
-            thread,
+            thread: ThreadIndex::new(thread),
             kind,
             order,
             outcome,
             size: size as u32,
-            object,
-            location,
-            stack,
+            object: ObjectIndex::new(object),
+            location: LocationIndex::new(location),
+            stack: StackIndex::new(stack),
             value,
         },
     )
@@ -86,13 +88,13 @@ fn event() -> impl Strategy<Value = Event> {
 fn pending() -> impl Strategy<Value = Pending> {
     (any::<[u32; 4]>(), kind(), any::<bool>(), vec(any::<u32>(), 0..3)).prop_map(
         |([thread, object, location, stack], kind, blocked, holders)| Pending {
-            thread,
+            thread: ThreadIndex::new(thread),
             kind,
-            object,
-            location,
-            stack,
+            object: ObjectIndex::new(object),
+            location: LocationIndex::new(location),
+            stack: StackIndex::new(stack),
             blocked,
-            holders,
+            holders: holders.into_iter().map(ThreadIndex::new).collect(),
         },
     )
 }
@@ -104,7 +106,11 @@ pub fn failure_kind() -> impl Strategy<Value = FailureKind> + Clone {
 
 /// Places in a trace with indices that are not in range yet.
 fn trace_place() -> impl Strategy<Value = TracePlace> + Clone {
-    any::<[u32; 3]>().prop_map(|[thread, location, stack]| TracePlace { thread, location, stack })
+    any::<[u32; 3]>().prop_map(|[thread, location, stack]| TracePlace {
+        thread: ThreadIndex::new(thread),
+        location: LocationIndex::new(location),
+        stack: StackIndex::new(stack),
+    })
 }
 
 /// Every way to end, with places of this kind. Each role has at most one place.
@@ -141,7 +147,10 @@ pub fn trace() -> impl Strategy<Value = Trace> {
         |(program, arguments, (threads, locations, stacks, objects), (events, pending, end))| {
             let stacks = stacks.into_iter().enumerate();
             let stacks = stacks
-                .map(|(i, [parent, location])| StackNode { parent: parent % i.max(1) as u32, location })
+                .map(|(i, [parent, location])| StackNode {
+                    parent: StackIndex::new(parent % i.max(1) as u32),
+                    location: LocationIndex::new(location),
+                })
                 .collect();
             let mut trace =
                 Trace { program, arguments, threads, objects, locations, stacks, events, pending, end };
@@ -152,16 +161,19 @@ pub fn trace() -> impl Strategy<Value = Trace> {
 }
 
 fn bring_into_range(trace: &mut Trace) {
-    let thread = |index: &mut u32| *index %= trace.threads.len() as u32;
-    let location = |index: &mut u32| *index %= trace.locations.len() as u32;
-    let (stacks, objects) = (trace.stacks.len() as u32, trace.objects.len() as u32);
-    for stack in &mut trace.stacks {
-        location(&mut stack.location);
+    let (threads, locations) = (trace.threads.len(), trace.locations.len());
+    let (stacks, objects) = (trace.stacks.len(), trace.objects.len());
+    let thread = |thread: &mut ThreadIndex| *thread = ThreadIndex::at(thread.index() % threads);
+    let location = |location: &mut LocationIndex| *location = LocationIndex::at(location.index() % locations);
+    let stack = |stack: &mut StackIndex| *stack = StackIndex::at(stack.index() % stacks);
+    let object = |object: &mut ObjectIndex| *object = ObjectIndex::at(object.index() % objects);
+    for node in &mut trace.stacks {
+        location(&mut node.location);
     }
     for object in &mut trace.objects {
         match &mut object.name {
             ObjectName::Heap { site, thread: allocator, .. } => {
-                *site %= stacks;
+                stack(site);
                 thread(allocator);
             }
             ObjectName::Stack { thread: index, .. } | ObjectName::Thread(index) => thread(index),
@@ -171,21 +183,21 @@ fn bring_into_range(trace: &mut Trace) {
     for event in &mut trace.events {
         thread(&mut event.thread);
         location(&mut event.location);
-        event.stack %= stacks;
-        event.object %= objects;
+        stack(&mut event.stack);
+        object(&mut event.object);
     }
     for pending in &mut trace.pending {
         thread(&mut pending.thread);
         location(&mut pending.location);
-        pending.stack %= stacks;
-        pending.object %= objects;
+        stack(&mut pending.stack);
+        object(&mut pending.object);
         pending.holders.iter_mut().for_each(thread);
     }
     let end = std::mem::replace(&mut trace.end, End::Finished);
     trace.end = end.map(|mut at| {
         thread(&mut at.thread);
         location(&mut at.location);
-        at.stack %= stacks;
+        stack(&mut at.stack);
         at
     });
 }

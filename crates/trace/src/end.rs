@@ -3,8 +3,8 @@
 //! [`End`] is generic over how it names a place. What the process itself leaves behind has addresses; a trace has
 //! indices into its tables ([`TracePlace`]). [`End::map`] turns one into the other.
 
-use crate::FailureKind;
 use crate::event::named_bytes;
+use crate::{FailureKind, LocationIndex, StackIndex, ThreadIndex};
 
 named_bytes! {
     /// The ways in which a run can end, with the word for each in exported traces. The numbers are part of the trace
@@ -74,11 +74,10 @@ named_bytes! {
 /// A place in the terms of a [`Trace`](crate::Trace): indices into its tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TracePlace {
-    pub thread: u32,
-    /// 0 when unknown.
-    pub location: u32,
-    /// The calls that led there; 0 when unknown.
-    pub stack: u32,
+    pub thread: ThreadIndex,
+    pub location: LocationIndex,
+    /// The calls that led there; empty when unknown.
+    pub stack: StackIndex,
 }
 
 impl<P> Failure<P> {

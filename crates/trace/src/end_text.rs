@@ -1,6 +1,6 @@
 //! How a run ended, in words for people.
 
-use crate::{End, Failure, FailureKind, Frame, Role, Trace, TracePlace};
+use crate::{End, Failure, FailureKind, Frame, Role, ThreadIndex, Trace, TracePlace};
 
 /// Whether a text names source lines, as in ` (account.c:12)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,12 +64,12 @@ impl Trace {
     }
 
     /// The access that a thread was about to make: `write of counter by thread 0.1 in add`.
-    fn access(&self, thread: u32) -> Option<String> {
+    fn access(&self, thread: ThreadIndex) -> Option<String> {
         let pending = self.pending.iter().find(|pending| pending.thread == thread)?;
-        let frame = self.locations[pending.location as usize].frames.first();
+        let frame = self.location(pending.location).frames.first();
         let function = frame.map_or(String::new(), |frame| format!(" in {}", frame.function));
-        let object = &self.objects[pending.object as usize];
-        Some(format!("{} of {object} by thread {}{function}", pending.kind, self.threads[thread as usize]))
+        let object = self.object(pending.object);
+        Some(format!("{} of {object} by thread {}{function}", pending.kind, self.thread(thread)))
     }
 
     /// Who did something to a heap block and where, by the names of the functions on the stack:
@@ -77,8 +77,8 @@ impl Trace {
     fn origin(&self, verb: &str, at: TracePlace, lines: SourceLines) -> String {
         // What comes from system headers is nothing the user wrote.
         let users: Vec<&Frame> = self
-            .calls(at)
-            .flat_map(|location| &self.locations[location as usize].frames)
+            .calls(at.location, at.stack)
+            .flat_map(|location| &self.location(location).frames)
             .filter(|frame| frame.line != 0 && !frame.file.starts_with("/usr/"))
             .collect();
         let mut names: Vec<String> = users.iter().map(|frame| frame.function.clone()).collect();
@@ -87,14 +87,7 @@ impl Trace {
             *name += &format!(" ({file}:{})", frame.line);
         }
         let names = names.join(", called from ");
-        format!("{verb} by thread {} in {names}", self.threads[at.thread as usize])
-    }
-
-    /// The locations of a place and of the calls that led there, innermost first.
-    fn calls(&self, at: TracePlace) -> impl Iterator<Item = u32> {
-        let caller = |stack: u32| (stack != 0).then(|| self.stacks[stack as usize]);
-        let callers = std::iter::successors(caller(at.stack), move |inner| caller(inner.parent));
-        std::iter::once(at.location).chain(callers.map(|call| call.location))
+        format!("{verb} by thread {} in {names}", self.thread(at.thread))
     }
 }
 
@@ -124,11 +117,22 @@ fn is_line(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EventKind, Location, Object, ObjectName, Pending, Related, StackNode, ThreadId};
+    use crate::{
+        EventKind, Location, LocationIndex, Object, ObjectIndex, ObjectName, Pending, Related, StackIndex,
+        StackNode, ThreadId,
+    };
 
     fn location(line: u32, function: &str) -> Location {
         let frame = Frame { function: function.into(), file: "/home/me/a b.c".into(), line, column: 1 };
         Location { address: u64::from(line), frames: vec![frame] }
+    }
+
+    fn place(thread: u32, location: u32, stack: u32) -> TracePlace {
+        TracePlace {
+            thread: ThreadIndex::new(thread),
+            location: LocationIndex::new(location),
+            stack: StackIndex::new(stack),
+        }
     }
 
     /// Two threads, three lines, and a stack that leads from `main` (1) through `drop` (2).
@@ -139,11 +143,11 @@ mod tests {
         };
         let counter = ObjectName::Global { symbol: "counter".into(), offset: 0 };
         let pending = |thread, kind, location| Pending {
-            thread,
+            thread: ThreadIndex::new(thread),
             kind,
-            object: 1,
-            location,
-            stack: 0,
+            object: ObjectIndex::new(1),
+            location: LocationIndex::new(location),
+            stack: StackIndex::EMPTY,
             blocked: false,
             holders: Vec::new(),
         };
@@ -155,8 +159,8 @@ mod tests {
             locations: vec![Location::default(), location(3, "main"), location(7, "drop(int)"), library],
             stacks: vec![
                 StackNode::default(),
-                StackNode { parent: 0, location: 1 },
-                StackNode { parent: 1, location: 2 },
+                StackNode { parent: StackIndex::EMPTY, location: LocationIndex::new(1) },
+                StackNode { parent: StackIndex::new(1), location: LocationIndex::new(2) },
             ],
             events: Vec::new(),
             pending: vec![pending(0, EventKind::Read, 1), pending(1, EventKind::Write, 2)],
@@ -167,14 +171,10 @@ mod tests {
     /// Protects the words of `--json` and of clips: they have always been these, and clips are compared by them.
     #[test]
     fn who_allocated_and_freed_is_said_with_lines_and_without() {
-        let mut failure = Failure::new(
-            FailureKind::UseAfterFree,
-            "write of 4 bytes",
-            TracePlace { thread: 0, location: 1, stack: 0 },
-        );
+        let mut failure = Failure::new(FailureKind::UseAfterFree, "write of 4 bytes", place(0, 1, 0));
         failure.related = vec![
-            Related { role: Role::Allocated, at: TracePlace { thread: 0, location: 1, stack: 0 } },
-            Related { role: Role::Freed, at: TracePlace { thread: 1, location: 3, stack: 2 } },
+            Related { role: Role::Allocated, at: place(0, 1, 0) },
+            Related { role: Role::Freed, at: place(1, 3, 2) },
         ];
         let trace = trace(End::Failed(failure));
         assert_eq!(
@@ -194,9 +194,8 @@ mod tests {
     /// Protects the words for a race, which are made of what the two threads were about to do.
     #[test]
     fn both_sides_of_a_race_are_said() {
-        let mut failure =
-            Failure::new(FailureKind::DataRace, "", TracePlace { thread: 1, location: 2, stack: 0 });
-        let at = TracePlace { thread: 0, location: 1, stack: 0 };
+        let mut failure = Failure::new(FailureKind::DataRace, "", place(1, 2, 0));
+        let at = place(0, 1, 0);
         failure.related = vec![Related { role: Role::OtherAccess, at }];
         let text = "write of counter by thread 0.1 in drop(int), read of counter by thread 0 in main";
         let mut trace = trace(End::Failed(failure));

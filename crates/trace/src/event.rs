@@ -1,5 +1,7 @@
 //! What can happen in a run.
 
+use crate::{LocationIndex, ObjectIndex, StackIndex, ThreadIndex};
+
 /// Defines a byte-sized enum with a textual name per variant, readable in both directions.
 macro_rules! named_bytes {
     ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)+ }) => {
@@ -155,21 +157,20 @@ named_bytes! {
     }
 }
 
-/// One thing that happened. The numbered fields point into the tables of the [`Trace`](crate::Trace) that
-/// holds the event; 0 in `object`, `location` and `stack` is the table's entry for "none".
+/// One thing that happened. Indices point into the tables of the [`Trace`](crate::Trace) that holds the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     pub kind: EventKind,
     /// Meaningful for atomic kinds; [`MemoryOrder::Relaxed`] otherwise.
     pub order: MemoryOrder,
     pub outcome: Outcome,
     /// Bytes accessed or allocated; 0 where that means nothing.
     pub size: u32,
-    pub object: u32,
-    pub location: u32,
+    pub object: ObjectIndex,
+    pub location: LocationIndex,
     /// The calls that led here, outermost last; see [`StackNode`](crate::StackNode).
-    pub stack: u32,
+    pub stack: StackIndex,
     /// What was read or written (the low 8 bytes), the bytes allocated or freed, the thread created or joined, how
     /// many were woken, the signal sent, the descriptor used.
     pub value: u64,

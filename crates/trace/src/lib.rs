@@ -9,6 +9,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`event`] | kinds of events, memory orders, outcomes, [`Event`] itself |
+//! | [`index`] | a type for the index of each kind of thing in a trace |
 //! | [`thread`] | [`ThreadId`], the path of creation |
 //! | [`location`] | source locations with inlined frames, and [`Site`], which survives a rebuild |
 //! | [`object`] | stable names for variables and sync objects |
@@ -26,6 +27,7 @@ mod end_text;
 pub mod event;
 pub mod failure;
 pub mod hash;
+pub mod index;
 pub mod location;
 pub mod object;
 pub mod plan;
@@ -37,6 +39,7 @@ pub use code_class::CodeClass;
 pub use end::{End, EndKind, Failure, Related, Role, TracePlace};
 pub use event::{Event, EventKind, MemoryOrder, Outcome};
 pub use failure::FailureKind;
+pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex};
 pub use location::{Frame, Location, Site};
 pub use object::{Object, ObjectName};
 pub use plan::{Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::{StackIndex, ThreadIndex};
+
 /// What an event was about, under a name that does not depend on addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ObjectName {
@@ -9,14 +11,13 @@ pub enum ObjectName {
     None,
     /// A variable with static storage: linkage name of its symbol, and bytes into it.
     Global { symbol: String, offset: u64 },
-    /// Bytes into the `ordinal`-th (from 1) block that `thread` allocated at the stack `site`, both indices
-    /// into the trace's tables.
-    Heap { site: u32, thread: u32, ordinal: u32, offset: u64 },
+    /// Bytes into the `ordinal`-th (from 1) block that `thread` allocated at the stack `site`.
+    Heap { site: StackIndex, thread: ThreadIndex, ordinal: u32, offset: u64 },
     /// Bytes from the base of a thread's stack (negative: the stack grows down), which is where the first
     /// instrumented function of the thread was entered.
-    Stack { thread: u32, offset: i64 },
-    /// A thread, as an index into the trace's table.
-    Thread(u32),
+    Stack { thread: ThreadIndex, offset: i64 },
+    /// A thread.
+    Thread(ThreadIndex),
     /// Memory that is none of these, such as a file mapping.
     Memory { address: u64 },
 }

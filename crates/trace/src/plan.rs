@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{EventKind, ThreadId};
+use crate::{EventKind, ThreadId, ThreadIndex};
 
 /// A schedule for one run: forced turns and steps, then a policy for the rest, and the memory whose accesses
 /// count.
@@ -67,13 +67,13 @@ impl Default for Plan {
 /// that go through the schedules of one build; a [`Step`] means the same thing in the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Turns {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     pub count: u32,
 }
 
 impl Turns {
     /// The turns of a schedule that is given as who was picked, decision by decision.
-    pub fn of(picks: impl IntoIterator<Item = u32>) -> Vec<Turns> {
+    pub fn of(picks: impl IntoIterator<Item = ThreadIndex>) -> Vec<Turns> {
         let mut turns: Vec<Turns> = Vec::new();
         for thread in picks {
             match turns.last_mut() {

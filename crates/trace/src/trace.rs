@@ -1,6 +1,9 @@
 //! A run, as data.
 
-use crate::{End, Event, EventKind, Location, Object, Step, ThreadId, TracePlace, Until};
+use crate::{
+    End, Event, EventIndex, EventKind, Location, LocationIndex, Object, ObjectIndex, StackIndex, Step,
+    ThreadId, ThreadIndex, TracePlace, Until,
+};
 
 /// Everything one run did, in the order it happened.
 ///
@@ -24,25 +27,59 @@ pub struct Trace {
 /// A call stack as a path to the root of a tree: the call at `location`, made from the stack `parent`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackNode {
-    pub parent: u32,
-    pub location: u32,
+    pub parent: StackIndex,
+    pub location: LocationIndex,
 }
 
 /// The operation a thread stood before when the run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     pub kind: EventKind,
-    pub object: u32,
-    pub location: u32,
-    pub stack: u32,
+    pub object: ObjectIndex,
+    pub location: LocationIndex,
+    pub stack: StackIndex,
     /// It could not go on.
     pub blocked: bool,
     /// The threads that hold what it waits for, where that is known.
-    pub holders: Vec<u32>,
+    pub holders: Vec<ThreadIndex>,
 }
 
 impl Trace {
+    pub fn thread(&self, thread: ThreadIndex) -> &ThreadId {
+        &self.threads[thread.index()]
+    }
+
+    pub fn object(&self, object: ObjectIndex) -> &Object {
+        &self.objects[object.index()]
+    }
+
+    pub fn location(&self, location: LocationIndex) -> &Location {
+        &self.locations[location.index()]
+    }
+
+    pub fn stack(&self, stack: StackIndex) -> StackNode {
+        self.stacks[stack.index()]
+    }
+
+    pub fn event(&self, event: EventIndex) -> &Event {
+        &self.events[event.index()]
+    }
+
+    /// All events, each with its index.
+    pub fn indexed_events(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (EventIndex, &Event)> + ExactSizeIterator {
+        self.events.iter().enumerate().map(|(position, event)| (EventIndex::at(position), event))
+    }
+
+    /// The locations of a call and of the calls that led to it, innermost first.
+    pub fn calls(&self, location: LocationIndex, stack: StackIndex) -> impl Iterator<Item = LocationIndex> {
+        let caller = |stack: StackIndex| (!stack.is_empty()).then(|| self.stack(stack));
+        let callers = std::iter::successors(caller(stack), move |inner| caller(inner.parent));
+        std::iter::once(location).chain(callers.map(|call| call.location))
+    }
+
     /// How often the running thread changed.
     pub fn switches(&self) -> usize {
         self.schedule_points()
@@ -69,12 +106,17 @@ impl Trace {
             usize::MAX,
         )
         .into_iter()
-        .map(|(thread, until)| Step { thread: self.threads[thread as usize].clone(), until })
+        .map(|(thread, until)| Step { thread: self.thread(thread).clone(), until })
         .collect()
     }
 
-    fn point(&self, thread: u32, kind: EventKind, location: u32) -> (u32, EventKind, u64) {
-        (thread, kind, self.locations[location as usize].address)
+    fn point(
+        &self,
+        thread: ThreadIndex,
+        kind: EventKind,
+        location: LocationIndex,
+    ) -> (ThreadIndex, EventKind, u64) {
+        (thread, kind, self.location(location).address)
     }
 }
 
@@ -83,20 +125,20 @@ impl Trace {
 /// Only switches among the first `forced` points become steps.
 pub fn steps_of(
     threads: usize,
-    points: impl Iterator<Item = (u32, EventKind, u64)>,
-    pending: impl Iterator<Item = (u32, EventKind, u64)>,
+    points: impl Iterator<Item = (ThreadIndex, EventKind, u64)>,
+    pending: impl Iterator<Item = (ThreadIndex, EventKind, u64)>,
     forced: usize,
-) -> Vec<(u32, Until)> {
+) -> Vec<(ThreadIndex, Until)> {
     use std::collections::HashMap;
-    let mut steps: Vec<(u32, Until)> = Vec::new();
+    let mut steps: Vec<(ThreadIndex, Until)> = Vec::new();
     // For each thread that was switched away from: the step whose stop is still to be learnt.
     let mut open: Vec<Option<usize>> = vec![None; threads];
-    let mut seen: HashMap<(u32, EventKind, u64), u32> = HashMap::new();
-    let mut running: Option<u32> = None;
+    let mut seen: HashMap<(ThreadIndex, EventKind, u64), u32> = HashMap::new();
+    let mut running: Option<ThreadIndex> = None;
     let mut count = 0;
     for (number, (thread, kind, address)) in points.enumerate() {
         if let Some(previous) = running.filter(|&previous| previous != thread && number < forced) {
-            open[previous as usize] = Some(steps.len());
+            open[previous.index()] = Some(steps.len());
             steps.push((previous, Until::End));
         }
         count = number + 1;
@@ -105,16 +147,16 @@ pub fn steps_of(
         }
         let occurrence = seen.entry((thread, kind, address)).or_default();
         *occurrence += 1;
-        if let Some(step) = open[thread as usize].take() {
+        if let Some(step) = open[thread.index()].take() {
             steps[step].1 = Until::Before { kind, address, occurrence: *occurrence };
         }
     }
     if let Some(last) = running.filter(|_| count <= forced) {
-        open[last as usize] = Some(steps.len());
+        open[last.index()] = Some(steps.len());
         steps.push((last, Until::End));
     }
     for (thread, kind, address) in pending {
-        if let Some(step) = open[thread as usize].take() {
+        if let Some(step) = open[thread.index()].take() {
             let done = seen.get(&(thread, kind, address)).copied().unwrap_or(0);
             steps[step].1 = Until::Before { kind, address, occurrence: done + 1 };
         }
@@ -129,18 +171,19 @@ mod tests {
     #[test]
     fn a_schedule_becomes_one_step_a_switch() {
         use EventKind::{End, Read, Write};
+        let [a, b] = [0, 1].map(ThreadIndex::new);
         let points =
-            [(0, Write, 10), (0, Write, 10), (1, Read, 20), (0, Write, 10), (1, End, 0), (0, Read, 11)];
+            [(a, Write, 10), (a, Write, 10), (b, Read, 20), (a, Write, 10), (b, End, 0), (a, Read, 11)];
         let before = |kind, address, occurrence| Until::Before { kind, address, occurrence };
-        let steps = steps_of(2, points.into_iter(), [(0, Read, 11)].into_iter(), usize::MAX);
+        let steps = steps_of(2, points.into_iter(), [(a, Read, 11)].into_iter(), usize::MAX);
         assert_eq!(
             steps,
             [
-                (0, before(Write, 10, 3)),
-                (1, before(End, 0, 1)),
-                (0, before(Read, 11, 1)),
-                (1, Until::End),
-                (0, before(Read, 11, 2)),
+                (a, before(Write, 10, 3)),
+                (b, before(End, 0, 1)),
+                (a, before(Read, 11, 1)),
+                (b, Until::End),
+                (a, before(Read, 11, 2)),
             ]
         );
     }
@@ -148,9 +191,10 @@ mod tests {
     #[test]
     fn a_thread_left_standing_stops_before_what_it_was_about_to_do() {
         use EventKind::{Lock, Write};
-        let points = [(0, Lock, 1), (1, Write, 2)];
-        let steps = steps_of(2, points.into_iter(), [(0, Lock, 1), (1, Lock, 3)].into_iter(), usize::MAX);
+        let [a, b] = [0, 1].map(ThreadIndex::new);
+        let points = [(a, Lock, 1), (b, Write, 2)];
+        let steps = steps_of(2, points.into_iter(), [(a, Lock, 1), (b, Lock, 3)].into_iter(), usize::MAX);
         let before_lock = |address, occurrence| Until::Before { kind: Lock, address, occurrence };
-        assert_eq!(steps, [(0, before_lock(1, 2)), (1, before_lock(3, 1))]);
+        assert_eq!(steps, [(a, before_lock(1, 2)), (b, before_lock(3, 1))]);
     }
 }

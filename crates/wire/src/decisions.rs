@@ -1,5 +1,7 @@
 //! What could have been, as the runtime writes it: a decision after the other.
 
+use threadbare_trace::ThreadIndex;
+
 use crate::words::Words;
 
 /// The decisions of a run, one after the other, each some words: the records in the log by then, the state of
@@ -13,7 +15,7 @@ pub struct Decision<'a> {
     pub records: u64,
     /// Two decisions with the same number were made in the same state of the program.
     pub state: u64,
-    pub picked: u32,
+    pub picked: ThreadIndex,
     alternatives: &'a [u64],
 }
 
@@ -26,8 +28,8 @@ impl<'a> Decisions<'a> {
     pub const HEAD: usize = 3;
 
     /// Those words; the set that follows takes `set` words.
-    pub fn head(records: u64, state: u64, picked: u32, set: usize) -> [u64; Decisions::HEAD] {
-        [records, state, u64::from(picked) | (set as u64) << 32]
+    pub fn head(records: u64, state: u64, picked: ThreadIndex, set: usize) -> [u64; Decisions::HEAD] {
+        [records, state, u64::from(picked.number()) | (set as u64) << 32]
     }
 }
 
@@ -39,14 +41,14 @@ impl<'a> Iterator for Decisions<'a> {
         let (records, state, last) = (words.next().ok()?, words.next().ok()?, words.next().ok()?);
         let (alternatives, rest) = words.0.split_at_checked((last >> 32) as usize)?;
         words.0 = rest;
-        Some(Decision { records, state, picked: last as u32, alternatives })
+        Some(Decision { records, state, picked: ThreadIndex::new(last as u32), alternatives })
     }
 }
 
 impl Decision<'_> {
-    /// The indices of all threads that could have been picked, in order, with the one that was.
-    pub fn alternatives(&self) -> impl Iterator<Item = u32> {
-        members(self.alternatives).map(|index| index as u32)
+    /// All threads that could have been picked, in order, with the one that was.
+    pub fn alternatives(&self) -> impl Iterator<Item = ThreadIndex> {
+        members(self.alternatives).map(ThreadIndex::at)
     }
 }
 

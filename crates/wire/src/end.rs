@@ -6,15 +6,13 @@
 use std::array;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use threadbare_trace::{End, EndKind, Failure, FailureKind, Related, Role};
+use threadbare_trace::{End, EndKind, Failure, FailureKind, Related, Role, StackIndex, ThreadIndex};
 
 /// A place in the terms of the process: who, at which address, called from where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodePlace {
-    /// In order of creation; the main thread is 0.
-    pub thread: u32,
-    /// Index into the stacks of the run, 0 for an empty one.
-    pub stack: u32,
+    pub thread: ThreadIndex,
+    pub stack: StackIndex,
     /// The address of code; 0 when unknown.
     pub pc: u64,
 }
@@ -50,15 +48,15 @@ struct PlaceSlot {
 impl PlaceSlot {
     fn put(&self, place: Option<&CodePlace>) {
         let CodePlace { thread, stack, pc } = place.copied().unwrap_or_default();
-        self.stack.store(stack, Ordering::Relaxed);
+        self.stack.store(stack.number(), Ordering::Relaxed);
         self.pc.store(pc, Ordering::Relaxed);
-        self.thread.store(if place.is_some() { thread + 1 } else { 0 }, Ordering::Relaxed);
+        self.thread.store(if place.is_some() { thread.number() + 1 } else { 0 }, Ordering::Relaxed);
     }
 
     fn get(&self) -> Option<CodePlace> {
         Some(CodePlace {
-            thread: self.thread.load(Ordering::Relaxed).checked_sub(1)?,
-            stack: self.stack.load(Ordering::Relaxed),
+            thread: ThreadIndex::new(self.thread.load(Ordering::Relaxed).checked_sub(1)?),
+            stack: StackIndex::new(self.stack.load(Ordering::Relaxed)),
             pc: self.pc.load(Ordering::Relaxed),
         })
     }

@@ -2,7 +2,7 @@
 
 use crate::words::{Garbled, Words, push_thread};
 use threadbare_trace::{
-    EventKind, Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights,
+    EventKind, Extent, Order, Others, Plan, Policy, Step, ThreadIndex, Tracked, Turns, Until, Weights,
 };
 
 const FLAG_STRICT: u64 = 1;
@@ -28,7 +28,9 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
     words.extend(plan.race.into_iter().flatten());
     push_policy(&mut words, &plan.policy);
     words.push(plan.turns.len() as u64);
-    words.extend(plan.turns.iter().map(|turns| u64::from(turns.thread) << 32 | u64::from(turns.count)));
+    words.extend(
+        plan.turns.iter().map(|turns| u64::from(turns.thread.number()) << 32 | u64::from(turns.count)),
+    );
     words.push(plan.steps.len() as u64);
     for step in &plan.steps {
         push_thread(&mut words, &step.thread);
@@ -76,7 +78,11 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
     let race = if flags & FLAG_RACE != 0 { Some([words.next()?, words.next()?]) } else { None };
     let policy = words.policy()?;
     let turns = (0..words.count()?)
-        .map(|_| words.next().map(|word| Turns { thread: (word >> 32) as u32, count: word as u32 }))
+        .map(|_| {
+            words
+                .next()
+                .map(|word| Turns { thread: ThreadIndex::new((word >> 32) as u32), count: word as u32 })
+        })
         .collect::<Result<_, _>>()?;
     let steps = (0..words.count()?)
         .map(|_| {

@@ -1,7 +1,7 @@
 //! What a run leaves behind, piece by piece: events, call stacks, threads, races.
 
 use crate::RACES_BYTES;
-use threadbare_trace::{EventKind, MemoryOrder, Outcome, Turns};
+use threadbare_trace::{EventKind, MemoryOrder, Outcome, StackIndex, ThreadIndex, Turns};
 
 /// One event, as the runtime writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,19 @@ impl Record {
 
     pub fn event_kind(&self) -> Option<EventKind> {
         EventKind::from_byte(self.kind)
+    }
+
+    pub fn thread_index(&self) -> ThreadIndex {
+        ThreadIndex::new(self.thread.into())
+    }
+
+    pub fn stack_index(&self) -> StackIndex {
+        StackIndex::new(self.stack)
+    }
+
+    /// The other thread of a thread event, such as a fork or a join.
+    pub fn other_thread(&self) -> ThreadIndex {
+        ThreadIndex::new(self.object as u32)
     }
 
     pub fn order(&self) -> Option<MemoryOrder> {
@@ -95,6 +108,25 @@ pub struct PendingRecord {
     pub object: u64,
 }
 
+impl PendingRecord {
+    pub fn event_kind(&self) -> Option<EventKind> {
+        EventKind::from_byte(self.kind)
+    }
+
+    pub fn thread_index(&self) -> ThreadIndex {
+        ThreadIndex::new(self.thread)
+    }
+
+    pub fn stack_index(&self) -> StackIndex {
+        StackIndex::new(self.stack)
+    }
+
+    /// The thread that holds what it waits for, if that is known.
+    pub fn holder_index(&self) -> Option<ThreadIndex> {
+        self.holder.checked_sub(1).map(ThreadIndex::new)
+    }
+}
+
 /// Two accesses that raced, though the run went on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
@@ -126,8 +158,8 @@ impl Switch {
         self.0 >> 16
     }
 
-    fn thread(self) -> u32 {
-        self.0 as u32 & 0xffff
+    fn thread(self) -> ThreadIndex {
+        ThreadIndex::new(self.0 as u32 & 0xffff)
     }
 
     /// The first so many turns of a run, which begins with the main thread's.

@@ -5,8 +5,8 @@ use crate::records::PC_BITS;
 use crate::*;
 use threadbare_trace::arbitrary::{self, kind, number, thread};
 use threadbare_trace::{
-    End, EventKind, Extent, Failure, FailureKind, MemoryOrder, Order, Others, Outcome, Plan, Policy, Step,
-    Turns, Until, Weights,
+    End, EventKind, Extent, Failure, FailureKind, MemoryOrder, Order, Others, Outcome, Plan, Policy,
+    StackIndex, Step, ThreadIndex, Turns, Until, Weights,
 };
 
 fn extent() -> impl Strategy<Value = Extent> {
@@ -53,7 +53,8 @@ fn policy() -> impl Strategy<Value = Policy> {
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let turns = any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread, count });
+    let turns =
+        any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread: ThreadIndex::new(thread), count });
     let steps = (vec(turns, 0..6), vec(step(), 0..6));
     (steps, policy(), vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
         |((turns, steps), policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
@@ -76,9 +77,9 @@ fn plan() -> impl Strategy<Value = Plan> {
 
 /// A place of a process that may be.
 fn code_place() -> impl Strategy<Value = CodePlace> + Clone {
-    (0..MAX_THREADS as u32, any::<u32>(), any::<u64>()).prop_map(|(thread, stack, pc)| CodePlace {
-        thread,
-        stack,
+    (0..MAX_THREADS, any::<u32>(), any::<u64>()).prop_map(|(thread, stack, pc)| CodePlace {
+        thread: ThreadIndex::at(thread),
+        stack: StackIndex::new(stack),
         pc,
     })
 }
@@ -170,7 +171,7 @@ fn switches_say_whose_turn_it_was() {
         let switches: Vec<Switch> =
             switches.iter().map(|&(turn, thread)| Switch::new(turn, thread)).collect();
         let turns = Switch::turns(&switches, count);
-        turns.iter().map(|turns| (turns.thread, turns.count)).collect::<Vec<_>>()
+        turns.iter().map(|turns| (turns.thread.number(), turns.count)).collect::<Vec<_>>()
     };
     assert_eq!(turns(&[], 0), []);
     assert_eq!(turns(&[], 3), [(0, 3)]);

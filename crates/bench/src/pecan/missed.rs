@@ -14,7 +14,7 @@ use threadbare_predict::confirm::{Sighting, follows};
 use threadbare_predict::{History, Predictor, Verdict, pattern};
 use threadbare_search::reorder::plan::turns;
 use threadbare_search::reorder::schedule::Target;
-use threadbare_trace::{Event, EventKind, Plan, Policy, Random, ThreadId, Trace};
+use threadbare_trace::{Event, EventKind, Plan, Policy, Random, ThreadId, ThreadIndex, Trace};
 
 use super::Result;
 use crate::build::{self, INSTRUMENTED};
@@ -149,7 +149,7 @@ impl Open {
                 break;
             }
             let Some(what) = what(run, event) else { continue };
-            let thread = &run.threads[event.thread as usize];
+            let thread = run.thread(event.thread);
             let done = done.entry(thread).or_default();
             if ways.get(thread).and_then(|way| way.get(*done)) != Some(&what) {
                 return false;
@@ -163,11 +163,12 @@ impl Open {
 /// What each thread did in the trace.
 fn ways(history: &History) -> BTreeMap<ThreadId, Vec<What>> {
     let trace = history.trace();
-    let way = |thread: usize| {
-        let events = history.events_of(thread as u32).iter();
+    let way = |thread: ThreadIndex| {
+        let events = history.events_of(thread).iter();
         events.filter_map(|&event| what(trace, history.event(event))).collect()
     };
-    trace.threads.iter().enumerate().map(|(thread, id)| (id.clone(), way(thread))).collect()
+    let threads = ThreadIndex::first(trace.threads.len());
+    threads.map(|thread| (trace.thread(thread).clone(), way(thread))).collect()
 }
 
 fn lengths(history: &History, target: &Target) -> BTreeMap<ThreadId, usize> {
@@ -175,15 +176,15 @@ fn lengths(history: &History, target: &Target) -> BTreeMap<ThreadId, usize> {
     for &event in target.stand.iter().chain(&target.sequence) {
         let thread = history.thread(event);
         // Who stands before an event need not have done it.
-        let done = history.local(event) as usize + usize::from(target.sequence.contains(&event));
+        let done = history.local(event).index() + usize::from(target.sequence.contains(&event));
         let events = history.events_of(thread)[..done].iter();
         let length = events.filter(|&&event| what(history.trace(), history.event(event)).is_some()).count();
-        let known = lengths.entry(history.trace().threads[thread as usize].clone()).or_default();
+        let known = lengths.entry(history.trace().thread(thread).clone()).or_default();
         *known = length.max(*known);
     }
     lengths
 }
 
 fn what(trace: &Trace, event: &Event) -> Option<What> {
-    (!event.kind.is_silent()).then(|| (event.kind, trace.locations[event.location as usize].address))
+    (!event.kind.is_silent()).then(|| (event.kind, trace.location(event.location).address))
 }

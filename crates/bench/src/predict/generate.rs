@@ -3,8 +3,8 @@
 //! taken in either order.
 
 use threadbare_trace::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
-    Trace,
+    End, Event, EventKind, Frame, Location, LocationIndex, MemoryOrder, Object, ObjectIndex, ObjectName,
+    Outcome, StackIndex, StackNode, ThreadId, ThreadIndex, Trace,
 };
 
 pub const DESCRIPTION: &str = "8 threads, 1000 variables, 20 locks, 10 % synchronisation";
@@ -89,14 +89,14 @@ impl Generator {
         }
         self.left -= 1;
         self.trace.events.push(Event {
-            thread: thread as u32,
+            thread: ThreadIndex::at(thread as usize),
             kind,
             order: MemoryOrder::Relaxed,
             outcome: Outcome::Done,
             size: 4,
-            object,
-            location: 1 + line % LINES,
-            stack: 0,
+            object: ObjectIndex::new(object),
+            location: LocationIndex::new(1 + line % LINES),
+            stack: StackIndex::EMPTY,
             value: 0,
         });
     }
@@ -156,10 +156,10 @@ fn empty(events: usize) -> Trace {
     let mut objects = vec![Object::none()];
     objects.extend((0..LOCKS * GUARDED).map(|number| named(format!("v{number}"))));
     objects.extend((0..LOCKS).map(|number| named(format!("l{number}"))));
-    objects.extend(
-        (0..THREADS as u32)
-            .map(|number| Object { name: ObjectName::Thread(number), display: format!("thread {number}") }),
-    );
+    objects.extend((0..THREADS as u32).map(|number| Object {
+        name: ObjectName::Thread(ThreadIndex::new(number)),
+        display: format!("thread {number}"),
+    }));
     let place = |line: u32| Location {
         address: 0,
         frames: vec![Frame { file: "generated".into(), line: line + 1, ..Frame::default() }],

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use threadbare_executor::{Run, RunError, Worker};
-use threadbare_trace::{Plan, Turns};
+use threadbare_trace::{Plan, ThreadIndex, Turns};
 
 /// How an exhaustive search went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,18 +22,18 @@ pub struct Exhausted {
 
 /// A schedule to be tried: as another one for so many decisions, and then this thread.
 struct Branch {
-    picked: Rc<[u32]>,
+    picked: Rc<[ThreadIndex]>,
     len: usize,
-    thread: u32,
+    thread: ThreadIndex,
 }
 
-/// Runs `plan` and all that could have been instead, at most `most` runs, and shows each to `visit`.
+/// Runs `plan` and all that could have been instead, at most `max_runs` runs, and shows each to `visit`.
 ///
 /// The plan's own turns, steps and policy say how the first run goes, and the policy what comes after a branch.
 pub fn exhaust(
     worker: &mut Worker,
     plan: &Plan,
-    most: u64,
+    max_runs: u64,
     mut visit: impl FnMut(&Run<'_>),
 ) -> Result<Exhausted, RunError> {
     let mut plan = Plan { decisions: true, ..plan.clone() };
@@ -41,11 +41,11 @@ pub fn exhaust(
     let mut branches: Vec<Branch> = Vec::new();
     let mut runs = 0;
     let mut known = 0;
-    while runs < most {
+    while runs < max_runs {
         let run = worker.run(&plan)?;
         runs += 1;
         visit(&run);
-        let picked: Rc<[u32]> = run.decisions().map(|decision| decision.picked).collect();
+        let picked: Rc<[ThreadIndex]> = run.decisions().map(|decision| decision.picked).collect();
         for (len, decision) in run.decisions().enumerate().skip(known) {
             if !seen.insert(decision.state) {
                 break;

@@ -3,7 +3,9 @@
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use threadbare_trace::{End, Event, EventKind, Pending, Trace, TracePlace};
+use threadbare_trace::{
+    End, Event, EventKind, LocationIndex, ObjectIndex, Pending, ThreadIndex, Trace, TracePlace,
+};
 
 /// Writes the trace as JSON, one object a line.
 ///
@@ -94,7 +96,7 @@ fn describe_pending(line: &mut Line, trace: &Trace, pending: &Pending) {
     line.object(trace, pending.object);
     line.location(trace, pending.location);
     line.raw("blocked", pending.blocked);
-    line.list("holders", &pending.holders, |line, &holder| line.value(&trace.threads[holder as usize]));
+    line.list("holders", &pending.holders, |line, &holder| line.value(trace.thread(holder)));
     line.close('}');
 }
 
@@ -154,8 +156,8 @@ impl Line {
         self.close(']');
     }
 
-    fn thread(&mut self, trace: &Trace, thread: u32) {
-        self.text("thread", &trace.threads[thread as usize]);
+    fn thread(&mut self, trace: &Trace, thread: ThreadIndex) {
+        self.text("thread", trace.thread(thread));
     }
 
     fn place(&mut self, trace: &Trace, place: &TracePlace) {
@@ -163,18 +165,18 @@ impl Line {
         self.location(trace, place.location);
     }
 
-    fn object(&mut self, trace: &Trace, object: u32) {
-        let object = &trace.objects[object as usize];
+    fn object(&mut self, trace: &Trace, object: ObjectIndex) {
+        let object = trace.object(object);
         if !object.display.is_empty() {
             self.text("object", object);
         }
     }
 
-    fn location(&mut self, trace: &Trace, location: u32) {
-        if location == 0 {
+    fn location(&mut self, trace: &Trace, location: LocationIndex) {
+        if location.is_none() {
             return;
         }
-        let location = &trace.locations[location as usize];
+        let location = trace.location(location);
         self.text("location", location);
         if let Some(frame) = location.frames.first().filter(|frame| !frame.function.is_empty()) {
             self.text("function", &frame.function);

@@ -3,25 +3,27 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
+use threadbare_trace::{
+    Event, EventKind, LocationIndex, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace,
+};
 
 /// One line of STD.
 pub struct Operation {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     pub verb: &'static str,
     pub operand: Operand,
-    pub location: u32,
+    pub location: LocationIndex,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operand {
-    Object(u32),
+    Object(ObjectIndex),
     /// What a thread locks to read under a read-write lock.
     ReadSide {
-        object: u32,
-        thread: u32,
+        object: ObjectIndex,
+        thread: ThreadIndex,
     },
-    Thread(u32),
+    Thread(ThreadIndex),
 }
 
 /// Calls `each` with every operation of the trace, in order, until it fails.
@@ -48,7 +50,7 @@ pub fn operations(trace: &Trace, mut each: impl FnMut(Operation) -> io::Result<(
             }
             EventKind::Fork | EventKind::Join if done => {
                 let verb = if event.kind == EventKind::Fork { "fork" } else { "join" };
-                if let ObjectName::Thread(other) = trace.objects[event.object as usize].name {
+                if let ObjectName::Thread(other) = trace.object(event.object).name {
                     operands.push((verb, Operand::Thread(other)));
                 }
             }
@@ -64,14 +66,14 @@ pub fn operations(trace: &Trace, mut each: impl FnMut(Operation) -> io::Result<(
 /// Who holds what, and the plain locks that stand for each read-write lock.
 struct Locks {
     /// The threads that ever take an object's read side.
-    readers: HashMap<u32, BTreeSet<u32>>,
+    readers: HashMap<ObjectIndex, BTreeSet<ThreadIndex>>,
     /// How often a thread holds a plain lock.
-    held: HashMap<(u32, Operand), u32>,
+    held: HashMap<(ThreadIndex, Operand), u32>,
 }
 
 impl Locks {
     fn of(trace: &Trace) -> Locks {
-        let mut readers: HashMap<u32, BTreeSet<u32>> = HashMap::new();
+        let mut readers: HashMap<ObjectIndex, BTreeSet<ThreadIndex>> = HashMap::new();
         for event in trace
             .events
             .iter()

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 use threadbare_trace::{
-    End, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome,
-    Pending, Related, Role, StackNode, ThreadId, TracePlace, arbitrary,
+    End, Event, EventKind, Failure, FailureKind, Frame, Location, LocationIndex, MemoryOrder, Object,
+    ObjectIndex, ObjectName, Outcome, Pending, Related, Role, StackIndex, StackNode, ThreadId, ThreadIndex,
+    TracePlace, arbitrary,
 };
 
 fn object(display: &str) -> Object {
@@ -17,16 +18,21 @@ fn object(display: &str) -> Object {
 /// An event of `thread`, at the location with the number of the object.
 fn event(thread: u32, kind: EventKind, object: u32) -> Event {
     Event {
-        thread,
+        thread: ThreadIndex::new(thread),
         kind,
         order: MemoryOrder::Relaxed,
         outcome: Outcome::Done,
         size: 0,
-        object,
-        location: object,
-        stack: 0,
+        object: ObjectIndex::new(object),
+        location: LocationIndex::new(object),
+        stack: StackIndex::EMPTY,
         value: 0,
     }
+}
+
+fn place(thread: u32, location: u32) -> TracePlace {
+    let (thread, location) = (ThreadIndex::new(thread), LocationIndex::new(location));
+    TracePlace { thread, location, stack: StackIndex::EMPTY }
 }
 
 fn failed(event: Event) -> Event {
@@ -36,7 +42,8 @@ fn failed(event: Event) -> Event {
 /// Main and its two children, with objects 1 and 2 for the children and then `names`.
 fn trace(names: &[&str], events: Vec<Event>) -> Trace {
     let child = |ordinal| ThreadId::main().child(ordinal);
-    let thread = |i| Object { name: ObjectName::Thread(i), display: format!("thread {}", child(i)) };
+    let thread =
+        |i| Object { name: ObjectName::Thread(ThreadIndex::new(i)), display: format!("thread {}", child(i)) };
     let frame = |line| Frame { function: "transfer".into(), file: "/src/account.c".into(), line, column: 1 };
     let location = |i: u64| Location { address: 0x1000 + i, frames: vec![frame(40 + i as u32)] };
     let mut objects = vec![Object::none(), thread(1), thread(2)];
@@ -174,20 +181,20 @@ fn json_resolves_names_and_leaves_out_what_says_nothing() {
         event(1, Yield, 0),
     ];
     let mut trace = trace(&["accounts[1].amount", "flag"], events);
-    let at = TracePlace { thread: 1, location: 3, stack: 0 };
+    let at = place(1, 3);
     trace.end = threadbare_trace::End::Failed(threadbare_trace::Failure::new(
         FailureKind::Assertion,
         "`sum == 200`",
         at,
     ));
     trace.pending = vec![Pending {
-        thread: 0,
+        thread: ThreadIndex::MAIN,
         kind: Join,
-        object: 1,
-        location: 0,
-        stack: 0,
+        object: ObjectIndex::new(1),
+        location: LocationIndex::NONE,
+        stack: StackIndex::EMPTY,
         blocked: true,
-        holders: vec![1],
+        holders: vec![ThreadIndex::new(1)],
     }];
     assert_eq!(
         text(json, &trace),
@@ -210,7 +217,7 @@ fn json_describes_every_end() {
     assert_eq!(last_line(End::Finished), r#"{"end":"finished","pending":[]}"#);
     assert_eq!(last_line(End::EventBound), r#"{"end":"event-bound","pending":[]}"#);
     assert_eq!(last_line(End::TimeLimit { at: None }), r#"{"end":"time-limit","pending":[]}"#);
-    let at = TracePlace { thread: 1, location: 2, stack: 0 };
+    let at = place(1, 2);
     assert_eq!(
         last_line(End::TimeLimit { at: Some(at) }),
         r#"{"end":"time-limit","thread":"0.1","location":"account.c:42","function":"transfer","pending":[]}"#

@@ -16,17 +16,17 @@ fn every_operation_of_std_becomes_an_event() {
     use EventKind::*;
     assert_eq!(kinds, [Fork, Begin, Lock, Write, Read, Unlock, End, Join]);
     assert_eq!(trace.threads, [ThreadId::main(), ThreadId::main().child(1)]);
-    assert_eq!(trace.locations[trace.events[3].location as usize].to_string(), "location:8");
-    assert_eq!(trace.objects[trace.events[3].object as usize].display, "x");
+    assert_eq!(trace.location(trace.events[3].location).to_string(), "location:8");
+    assert_eq!(trace.object(trace.events[3].object).display, "x");
     assert_eq!(trace.events[3].location, trace.events[4].location);
 }
 
 #[test]
 fn csv_has_a_column_for_each_thread() {
     let trace = csv(b"start(T1)\n,acq(l)\r\n,rel(l)\njoin(T1)\n").unwrap();
-    let threads: Vec<u32> = trace.events.iter().map(|event| event.thread).collect();
+    let threads: Vec<u32> = trace.events.iter().map(|event| event.thread.number()).collect();
     assert_eq!(threads, [0, 1, 1, 0]);
-    assert_eq!(trace.locations[trace.events[1].location as usize].to_string(), "acq(l)");
+    assert_eq!(trace.location(trace.events[1].location).to_string(), "acq(l)");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn what_cannot_be_a_trace_is_refused_with_its_line() {
 
 #[test]
 fn a_file_with_more_events_than_numbers_is_refused() {
-    let take = |builder: &mut Builder, line: &str| builder.operation("T0", line, "x", 0);
+    let take = |builder: &mut Builder, line: &str| builder.operation("T0", line, "x", LocationIndex::NONE);
     let error = read(b"r\nw\nr\n", 2, take).unwrap_err();
     assert_eq!(error, ImportError { line: 3, wrong: Wrong::TooManyEvents });
     assert_eq!(Wrong::TooManyEvents.to_string(), "more than 4294967294 events");
@@ -84,7 +84,7 @@ fn no_file_of_the_corpus_is_trouble() {
     for entry in ::std::fs::read_dir(directory).unwrap() {
         let bytes = ::std::fs::read(entry.unwrap().path()).unwrap();
         for trace in [std(&bytes), csv(&bytes)].into_iter().flatten() {
-            assert!(trace.events.iter().all(|event| (event.thread as usize) < trace.threads.len()));
+            assert!(trace.events.iter().all(|event| event.thread.index() < trace.threads.len()));
         }
         let _ = crate::trace_file::read(&bytes);
         files += 1;

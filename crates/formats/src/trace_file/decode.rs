@@ -3,8 +3,9 @@
 use super::bytes::Reader;
 use super::{DETAIL, FormatError, Last, MAGIC, OLDEST_VERSION, OTHER_THREAD, VERSION};
 use threadbare_trace::{
-    End, EndKind, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName,
-    Outcome, Pending, Related, Role, StackNode, ThreadId, Trace, TracePlace,
+    End, EndKind, Event, EventKind, Failure, FailureKind, Frame, Location, LocationIndex, MemoryOrder,
+    Object, ObjectIndex, ObjectName, Outcome, Pending, Related, Role, StackIndex, StackNode, ThreadId,
+    ThreadIndex, Trace, TracePlace,
 };
 
 /// The fewest bytes that an entry of a list can take, by which a count is judged before it is believed.
@@ -39,7 +40,7 @@ pub fn read(bytes: &[u8]) -> Result<Trace, FormatError> {
     tables.stacks = read_stacks(&mut reader, tables.locations.len())?;
     tables.objects = reader.list("objects", least::OBJECT, |reader| tables.object(reader))?;
     let mut lasts = vec![Last::default(); tables.threads.len()];
-    let mut running = 0;
+    let mut running = ThreadIndex::MAIN;
     let events =
         reader.list("events", least::EVENT, |reader| tables.event(reader, &mut running, &mut lasts))?;
     let pending = reader.list("pending operations", least::PENDING, |reader| tables.pending(reader))?;
@@ -85,9 +86,10 @@ fn read_stacks(reader: &mut Reader<'_>, locations: usize) -> Result<Vec<StackNod
             let expected = "a parent that comes before its child";
             return Err(FormatError::Unexpected { offset, expected, found: up.into() });
         }
-        let parent = index - up;
+        let parent = StackIndex::new(index - up);
         index += 1;
-        Ok(StackNode { parent, location: reader.index("a stack's location", locations)? })
+        let location = LocationIndex::new(reader.index("a stack's location", locations)?);
+        Ok(StackNode { parent, location })
     })
 }
 
@@ -101,12 +103,16 @@ struct Tables {
 }
 
 impl Tables {
-    fn thread(&self, reader: &mut Reader<'_>) -> Result<u32, FormatError> {
-        reader.index("a thread", self.threads.len())
+    fn thread(&self, reader: &mut Reader<'_>) -> Result<ThreadIndex, FormatError> {
+        reader.index("a thread", self.threads.len()).map(ThreadIndex::new)
     }
 
-    fn location(&self, reader: &mut Reader<'_>) -> Result<u32, FormatError> {
-        reader.index("a location", self.locations.len())
+    fn location(&self, reader: &mut Reader<'_>) -> Result<LocationIndex, FormatError> {
+        reader.index("a location", self.locations.len()).map(LocationIndex::new)
+    }
+
+    fn stack(&self, reader: &mut Reader<'_>) -> Result<StackIndex, FormatError> {
+        reader.index("a stack", self.stacks.len()).map(StackIndex::new)
     }
 
     fn object(&self, reader: &mut Reader<'_>) -> Result<Object, FormatError> {
@@ -114,7 +120,7 @@ impl Tables {
             0 => ObjectName::None,
             1 => ObjectName::Global { symbol: reader.text("a symbol")?, offset: reader.number("an offset")? },
             2 => ObjectName::Heap {
-                site: reader.index("a stack", self.stacks.len())?,
+                site: self.stack(reader)?,
                 thread: self.thread(reader)?,
                 ordinal: reader.small("an ordinal")?,
                 offset: reader.number("an offset")?,
@@ -129,7 +135,7 @@ impl Tables {
     fn event(
         &self,
         reader: &mut Reader<'_>,
-        running: &mut u32,
+        running: &mut ThreadIndex,
         lasts: &mut [Last],
     ) -> Result<Event, FormatError> {
         let offset = reader.offset();
@@ -140,16 +146,24 @@ impl Tables {
         }
         let (order, outcome) =
             if head & DETAIL != 0 { read_detail(reader)? } else { (MemoryOrder::Relaxed, Outcome::Done) };
-        // Only without any thread can there be none: `running` starts at 0 and is checked when it changes.
-        let last = lasts.get_mut(*running as usize).ok_or(FormatError::OutOfRange {
+        // There is always one, unless the trace has no threads: `running` is checked when it changes.
+        let last = lasts.get_mut(running.index()).ok_or(FormatError::OutOfRange {
             offset,
             expected: "an event's thread",
             entries: 0,
         })?;
         *last = Last {
-            location: reader.index_near("a location", last.location, self.locations.len())?,
-            stack: reader.index_near("a stack", last.stack, self.stacks.len())?,
-            object: reader.index_near("an object", last.object, self.objects.len())?,
+            location: LocationIndex::new(reader.index_near(
+                "a location",
+                last.location.number(),
+                self.locations.len(),
+            )?),
+            stack: StackIndex::new(reader.index_near("a stack", last.stack.number(), self.stacks.len())?),
+            object: ObjectIndex::new(reader.index_near(
+                "an object",
+                last.object.number(),
+                self.objects.len(),
+            )?),
         };
         Ok(Event {
             thread: *running,
@@ -171,9 +185,9 @@ impl Tables {
             thread,
             kind,
             blocked: reader.tag("0 or 1", 1)? == 1,
-            object: reader.index("an object", self.objects.len())?,
+            object: ObjectIndex::new(reader.index("an object", self.objects.len())?),
             location: self.location(reader)?,
-            stack: reader.index("a stack", self.stacks.len())?,
+            stack: self.stack(reader)?,
             holders: reader.list("holders", least::NUMBER, |reader| self.thread(reader))?,
         })
     }
@@ -222,7 +236,7 @@ impl Tables {
         Ok(TracePlace {
             thread: self.thread(reader)?,
             location: self.location(reader)?,
-            stack: if version == 1 { 0 } else { reader.index("a stack", self.stacks.len())? },
+            stack: if version == 1 { StackIndex::EMPTY } else { self.stack(reader)? },
         })
     }
 }

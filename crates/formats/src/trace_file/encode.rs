@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use super::bytes::{put_index_near, put_number, put_signed, put_text};
 use super::{DETAIL, Last, MAGIC, OTHER_THREAD, VERSION};
-use threadbare_trace::{End, Event, Failure, Frame, Object, ObjectName, Pending, Trace, TracePlace};
+use threadbare_trace::{
+    End, Event, Failure, Frame, Object, ObjectName, Pending, ThreadIndex, Trace, TracePlace,
+};
 
 /// Writes a trace file. The trace's indices are taken as they are; [`read`](super::read) is what checks them.
 pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
@@ -12,7 +14,9 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     buffer.push(VERSION);
     put_text(&mut buffer, &trace.program);
     put_list(&mut buffer, &trace.arguments, |buffer, argument| put_text(buffer, argument));
-    put_list(&mut buffer, &trace.threads, |buffer, thread| put_indices(buffer, thread.path()));
+    put_list(&mut buffer, &trace.threads, |buffer, thread| {
+        put_list(buffer, thread.path(), |buffer, &part| put_number(buffer, part.into()));
+    });
     let mut address = 0;
     put_list(&mut buffer, &trace.locations, |buffer, location| {
         put_signed(buffer, location.address.wrapping_sub(address) as i64);
@@ -22,14 +26,14 @@ pub fn write(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     let mut index = 0;
     put_list(&mut buffer, &trace.stacks, |buffer, stack| {
         // A parent that does not come first makes a number that no reader takes.
-        put_number(buffer, u64::wrapping_sub(index, stack.parent.into()));
-        put_number(buffer, stack.location.into());
+        put_number(buffer, u64::wrapping_sub(index, stack.parent.number().into()));
+        put_number(buffer, stack.location.number().into());
         index += 1;
     });
     put_list(&mut buffer, &trace.objects, put_object);
     put_number(&mut buffer, trace.events.len() as u64);
     let mut lasts = vec![Last::default(); trace.threads.len()];
-    let mut running = 0;
+    let mut running = ThreadIndex::MAIN;
     for event in &trace.events {
         put_event(&mut buffer, event, &mut running, &mut lasts);
         if buffer.len() >= FLUSH_AT {
@@ -52,10 +56,6 @@ fn put_list<T>(buffer: &mut Vec<u8>, items: &[T], mut put: impl FnMut(&mut Vec<u
     }
 }
 
-fn put_indices(buffer: &mut Vec<u8>, indices: &[u32]) {
-    put_list(buffer, indices, |buffer, &index| put_number(buffer, index.into()));
-}
-
 fn put_frame(buffer: &mut Vec<u8>, frame: &Frame) {
     put_text(buffer, &frame.function);
     put_text(buffer, &frame.file);
@@ -73,19 +73,19 @@ fn put_object(buffer: &mut Vec<u8>, object: &Object) {
         }
         ObjectName::Heap { site, thread, ordinal, offset } => {
             buffer.push(2);
-            put_number(buffer, u64::from(*site));
-            put_number(buffer, u64::from(*thread));
+            put_number(buffer, site.number().into());
+            put_number(buffer, thread.number().into());
             put_number(buffer, u64::from(*ordinal));
             put_number(buffer, *offset);
         }
         ObjectName::Stack { thread, offset } => {
             buffer.push(3);
-            put_number(buffer, u64::from(*thread));
+            put_number(buffer, thread.number().into());
             put_signed(buffer, *offset);
         }
         ObjectName::Thread(thread) => {
             buffer.push(4);
-            put_number(buffer, u64::from(*thread));
+            put_number(buffer, thread.number().into());
         }
         ObjectName::Memory { address } => {
             buffer.push(5);
@@ -95,23 +95,23 @@ fn put_object(buffer: &mut Vec<u8>, object: &Object) {
     put_text(buffer, &object.display);
 }
 
-fn put_event(buffer: &mut Vec<u8>, event: &Event, running: &mut u32, lasts: &mut [Last]) {
+fn put_event(buffer: &mut Vec<u8>, event: &Event, running: &mut ThreadIndex, lasts: &mut [Last]) {
     let switched = event.thread != *running;
     let detail = event.order as u8 | (event.outcome as u8) << 4;
     let flags = if switched { OTHER_THREAD } else { 0 } | if detail != 0 { DETAIL } else { 0 };
     buffer.push(event.kind as u8 | flags);
     if switched {
-        put_number(buffer, event.thread.into());
+        put_number(buffer, event.thread.number().into());
         *running = event.thread;
     }
     if detail != 0 {
         buffer.push(detail);
     }
-    let last = lasts.get(event.thread as usize).copied().unwrap_or_default();
-    put_index_near(buffer, event.location, last.location);
-    put_index_near(buffer, event.stack, last.stack);
-    put_index_near(buffer, event.object, last.object);
-    if let Some(last) = lasts.get_mut(event.thread as usize) {
+    let last = lasts.get(event.thread.index()).copied().unwrap_or_default();
+    put_index_near(buffer, event.location.number(), last.location.number());
+    put_index_near(buffer, event.stack.number(), last.stack.number());
+    put_index_near(buffer, event.object.number(), last.object.number());
+    if let Some(last) = lasts.get_mut(event.thread.index()) {
         *last = Last { location: event.location, stack: event.stack, object: event.object };
     }
     put_number(buffer, event.size.into());
@@ -119,13 +119,13 @@ fn put_event(buffer: &mut Vec<u8>, event: &Event, running: &mut u32, lasts: &mut
 }
 
 fn put_pending(buffer: &mut Vec<u8>, pending: &Pending) {
-    put_number(buffer, pending.thread.into());
+    put_number(buffer, pending.thread.number().into());
     buffer.push(pending.kind as u8);
     buffer.push(pending.blocked.into());
-    put_number(buffer, pending.object.into());
-    put_number(buffer, pending.location.into());
-    put_number(buffer, pending.stack.into());
-    put_indices(buffer, &pending.holders);
+    put_number(buffer, pending.object.number().into());
+    put_number(buffer, pending.location.number().into());
+    put_number(buffer, pending.stack.number().into());
+    put_list(buffer, &pending.holders, |buffer, holder| put_number(buffer, holder.number().into()));
 }
 
 fn put_end(buffer: &mut Vec<u8>, end: &End<TracePlace>) {
@@ -157,7 +157,7 @@ fn put_failure(buffer: &mut Vec<u8>, failure: &Failure<TracePlace>) {
 }
 
 fn put_place(buffer: &mut Vec<u8>, place: &TracePlace) {
-    put_number(buffer, place.thread.into());
-    put_number(buffer, place.location.into());
-    put_number(buffer, place.stack.into());
+    put_number(buffer, place.thread.number().into());
+    put_number(buffer, place.location.number().into());
+    put_number(buffer, place.stack.number().into());
 }

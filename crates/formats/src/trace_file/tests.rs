@@ -5,8 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 use threadbare_trace::{
-    End, EndKind, Event, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome,
-    Pending, Related, Role, StackNode, ThreadId, Trace, TracePlace, arbitrary,
+    End, EndKind, Event, Failure, FailureKind, Frame, Location, LocationIndex, MemoryOrder, Object,
+    ObjectIndex, ObjectName, Outcome, Pending, Related, Role, StackIndex, StackNode, ThreadId, ThreadIndex,
+    Trace, TracePlace, arbitrary,
 };
 
 fn bytes_of(trace: &Trace) -> Vec<u8> {
@@ -15,17 +16,22 @@ fn bytes_of(trace: &Trace) -> Vec<u8> {
     bytes
 }
 
+fn place(thread: u32, location: u32, stack: u32) -> TracePlace {
+    let (thread, location) = (ThreadIndex::new(thread), LocationIndex::new(location));
+    TracePlace { thread, location, stack: StackIndex::new(stack) }
+}
+
 /// Two threads, and main waiting for the other at the end.
 fn small() -> Trace {
     let event = |thread, kind, object, location, stack, value| Event {
-        thread,
+        thread: ThreadIndex::new(thread),
         kind,
         order: MemoryOrder::Relaxed,
         outcome: Outcome::Done,
         size: 4,
-        object,
-        location,
-        stack,
+        object: ObjectIndex::new(object),
+        location: LocationIndex::new(location),
+        stack: StackIndex::new(stack),
         value,
     };
     let frame = Frame { function: "go".into(), file: "a.c".into(), line: 300, column: 7 };
@@ -36,10 +42,13 @@ fn small() -> Trace {
         objects: vec![
             Object::none(),
             Object { name: ObjectName::Global { symbol: "x".into(), offset: 8 }, display: "x[2]".into() },
-            Object { name: ObjectName::Thread(1), display: "thread 0.1".into() },
+            Object { name: ObjectName::Thread(ThreadIndex::new(1)), display: "thread 0.1".into() },
         ],
         locations: vec![Location::default(), Location { address: 0x401_000, frames: vec![frame] }],
-        stacks: vec![StackNode::default(), StackNode { parent: 0, location: 1 }],
+        stacks: vec![
+            StackNode::default(),
+            StackNode { parent: StackIndex::EMPTY, location: LocationIndex::new(1) },
+        ],
         events: vec![
             event(0, EventKind::Write, 1, 1, 1, 200),
             Event {
@@ -50,19 +59,19 @@ fn small() -> Trace {
             event(0, EventKind::Read, 1, 1, 1, 1),
         ],
         pending: vec![Pending {
-            thread: 0,
+            thread: ThreadIndex::MAIN,
             kind: EventKind::Join,
-            object: 2,
-            location: 1,
-            stack: 1,
+            object: ObjectIndex::new(2),
+            location: LocationIndex::new(1),
+            stack: StackIndex::new(1),
             blocked: true,
-            holders: vec![1],
+            holders: vec![ThreadIndex::new(1)],
         }],
         end: End::Failed(Failure {
             kind: FailureKind::Signal(11),
             message: "boom".into(),
-            at: TracePlace { thread: 1, location: 1, stack: 0 },
-            related: vec![Related { role: Role::Freed, at: TracePlace { thread: 0, location: 1, stack: 1 } }],
+            at: place(1, 1, 0),
+            related: vec![Related { role: Role::Freed, at: place(0, 1, 1) }],
         }),
     }
 }
@@ -101,7 +110,7 @@ fn the_bytes_of_version_2_are_these() {
 fn version_1_is_still_read() {
     let end_of = |bytes: &[&[u8]]| read(&[up_to_the_end(1), bytes.concat()].concat()).map(|trace| trace.end);
     let message = "write of 4 bytes; freed by thread 0 in go (a.c:300)";
-    let at = TracePlace { thread: 1, location: 1, stack: 0 };
+    let at = place(1, 1, 0);
     let failed = Ok(End::Failed(Failure::new(FailureKind::UseAfterFree, message, at)));
     assert_eq!(end_of(&[&[1, 8, message.len() as u8], message.as_bytes(), &[1, 1]]), failed);
     assert_eq!(end_of(&[&[3]]), Ok(End::TimeLimit { at: None }));
@@ -237,7 +246,7 @@ fn an_event_without_any_thread_is_refused() {
 fn a_stack_never_leads_in_a_circle() {
     for (stack, parent) in [(1, 1), (1, 2), (0, 1)] {
         let mut trace = small();
-        trace.stacks[stack].parent = parent;
+        trace.stacks[stack].parent = StackIndex::new(parent);
         assert!(read(&bytes_of(&trace)).is_err(), "stack {stack} has parent {parent}");
     }
 }
@@ -263,13 +272,12 @@ fn a_number_is_at_most_64_bits() {
 /// A trace that was read has only indices that a user of it may follow.
 fn follow_everything(trace: &Trace) {
     for event in &trace.events {
-        let _ = (&trace.threads[event.thread as usize], &trace.objects[event.object as usize]);
-        let mut stack = event.stack;
-        while stack != 0 {
-            let _ = &trace.locations[trace.stacks[stack as usize].location as usize];
-            stack = trace.stacks[stack as usize].parent;
-        }
+        let _ = (trace.thread(event.thread), trace.object(event.object));
+        trace
+            .calls(event.location, event.stack)
+            .for_each(|location| assert!(location.index() < trace.locations.len()));
     }
+    let _ = trace.end_text();
     let _ = trace.steps();
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use threadbare_trace::{EventKind, ObjectName, Trace};
+use threadbare_trace::{EventIndex, EventKind, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reorderings {
@@ -16,26 +16,25 @@ pub enum Reorderings {
 #[derive(Default)]
 pub struct Shown {
     /// Pairs of conflicting accesses that were next at the same time, the earlier event first.
-    pub races: BTreeSet<Vec<u32>>,
+    pub races: BTreeSet<Vec<EventIndex>>,
     /// Sets of acquisitions that waited for each other.
-    pub deadlocks: BTreeSet<Vec<u32>>,
+    pub deadlocks: BTreeSet<Vec<EventIndex>>,
 }
 
 /// Traces with more states are passed over.
-const MOST_STATES: usize = 40_000;
+const MAX_STATES: usize = 40_000;
 
 /// How many events each thread has done, and who wrote each variable last.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
     done: Vec<usize>,
-    writers: Vec<Option<u32>>,
+    writers: Vec<Option<EventIndex>>,
 }
 
 /// Conflicting accesses of different threads, the earlier event first.
-pub fn conflicting_pairs(trace: &Trace) -> Vec<Vec<u32>> {
-    let accesses: Vec<u32> = (0..trace.events.len() as u32)
-        .filter(|&event| trace.events[event as usize].kind.is_access())
-        .collect();
+pub fn conflicting_pairs(trace: &Trace) -> Vec<Vec<EventIndex>> {
+    let accesses: Vec<EventIndex> =
+        EventIndex::first(trace.events.len()).filter(|&event| trace.event(event).kind.is_access()).collect();
     let mut pairs = Vec::new();
     for (at, &a) in accesses.iter().enumerate() {
         pairs.extend(accesses[at + 1..].iter().filter(|&&b| conflict(trace, a, b)).map(|&b| vec![a, b]));
@@ -43,8 +42,8 @@ pub fn conflicting_pairs(trace: &Trace) -> Vec<Vec<u32>> {
     pairs
 }
 
-fn conflict(trace: &Trace, a: u32, b: u32) -> bool {
-    let (a, b) = (&trace.events[a as usize], &trace.events[b as usize]);
+fn conflict(trace: &Trace, a: EventIndex, b: EventIndex) -> bool {
+    let (a, b) = (trace.event(a), trace.event(b));
     a.kind.is_access()
         && b.kind.is_access()
         && a.thread != b.thread
@@ -68,7 +67,7 @@ pub fn explore(trace: &Trace, reorderings: Reorderings) -> Option<Shown> {
                 open.push(next);
             }
         }
-        if known.len() > MOST_STATES {
+        if known.len() > MAX_STATES {
             return None;
         }
     }
@@ -77,9 +76,9 @@ pub fn explore(trace: &Trace, reorderings: Reorderings) -> Option<Shown> {
 
 struct Exploration<'t> {
     trace: &'t Trace,
-    threads: Vec<Vec<u32>>,
+    threads: Vec<Vec<EventIndex>>,
     /// By event: the write that a read saw.
-    seen: Vec<Option<u32>>,
+    seen: Vec<Option<EventIndex>>,
     reorderings: Reorderings,
 }
 
@@ -88,46 +87,46 @@ impl<'t> Exploration<'t> {
         let mut threads = vec![Vec::new(); trace.threads.len()];
         let mut last = vec![None; trace.objects.len()];
         let mut seen = Vec::new();
-        for (index, event) in trace.events.iter().enumerate() {
-            threads[event.thread as usize].push(index as u32);
-            seen.push(last[event.object as usize]);
+        for (index, event) in trace.indexed_events() {
+            threads[event.thread.index()].push(index);
+            seen.push(last[event.object.index()]);
             if event.kind == EventKind::Write {
-                last[event.object as usize] = Some(index as u32);
+                last[event.object.index()] = Some(index);
             }
         }
         Exploration { trace, threads, seen, reorderings }
     }
 
-    fn next(&self, state: &State, thread: usize) -> Option<u32> {
+    fn next(&self, state: &State, thread: usize) -> Option<EventIndex> {
         self.threads[thread].get(state.done[thread]).copied()
     }
 
     fn step(&self, state: &State, thread: usize) -> Option<State> {
         let index = self.next(state, thread)?;
-        let event = &self.trace.events[index as usize];
+        let event = self.trace.event(index);
         if !self.is_enabled(state, thread, index) {
             return None;
         }
         let mut next = state.clone();
         next.done[thread] += 1;
         if event.kind == EventKind::Write {
-            next.writers[event.object as usize] = Some(index);
+            next.writers[event.object.index()] = Some(index);
         }
         Some(next)
     }
 
-    fn is_enabled(&self, state: &State, thread: usize, index: u32) -> bool {
-        let event = &self.trace.events[index as usize];
+    fn is_enabled(&self, state: &State, thread: usize, index: EventIndex) -> bool {
+        let event = self.trace.event(index);
         let forked = state.done[thread] > 0 || thread == 0 || self.is_forked(state, thread);
         forked
             && match event.kind {
-                EventKind::Read => state.writers[event.object as usize] == self.seen[index as usize],
+                EventKind::Read => state.writers[event.object.index()] == self.seen[index.index()],
                 EventKind::Lock | EventKind::ReadLock => {
                     self.is_free(state, index) && self.keeps_sections(state, index)
                 }
-                EventKind::Join => match self.trace.objects[event.object as usize].name {
+                EventKind::Join => match self.trace.object(event.object).name {
                     ObjectName::Thread(child) => {
-                        state.done[child as usize] == self.threads[child as usize].len()
+                        state.done[child.index()] == self.threads[child.index()].len()
                     }
                     _ => true,
                 },
@@ -135,25 +134,25 @@ impl<'t> Exploration<'t> {
             }
     }
 
-    fn done(&self, state: &State) -> impl Iterator<Item = u32> {
+    fn done(&self, state: &State) -> impl Iterator<Item = EventIndex> {
         self.threads.iter().zip(&state.done).flat_map(|(events, &done)| events[..done].iter().copied())
     }
 
     fn is_forked(&self, state: &State, thread: usize) -> bool {
-        let name = ObjectName::Thread(thread as u32);
+        let name = ObjectName::Thread(ThreadIndex::at(thread));
         self.done(state).any(|event| {
-            let event = &self.trace.events[event as usize];
-            event.kind == EventKind::Fork && self.trace.objects[event.object as usize].name == name
+            let event = self.trace.event(event);
+            event.kind == EventKind::Fork && self.trace.object(event.object).name == name
         })
     }
 
     /// Threads that hold a lock, with whether they only read.
-    fn holders(&self, state: &State, lock: u32) -> Vec<(u32, bool)> {
+    fn holders(&self, state: &State, lock: ObjectIndex) -> Vec<(ThreadIndex, bool)> {
         let mut holders = Vec::new();
         for (thread, events) in self.threads.iter().enumerate() {
             let mut held = None;
             for &index in &events[..state.done[thread]] {
-                let event = &self.trace.events[index as usize];
+                let event = self.trace.event(index);
                 match event.kind {
                     EventKind::Lock if event.object == lock => held = Some(false),
                     EventKind::ReadLock if event.object == lock => held = Some(true),
@@ -161,23 +160,23 @@ impl<'t> Exploration<'t> {
                     _ => {}
                 }
             }
-            holders.extend(held.map(|shared| (thread as u32, shared)));
+            holders.extend(held.map(|shared| (ThreadIndex::at(thread), shared)));
         }
         holders
     }
 
-    fn is_free(&self, state: &State, index: u32) -> bool {
-        let event = &self.trace.events[index as usize];
+    fn is_free(&self, state: &State, index: EventIndex) -> bool {
+        let event = self.trace.event(index);
         let reads = event.kind == EventKind::ReadLock;
         self.holders(state, event.object).iter().all(|&(_, shared)| shared && reads)
     }
 
     /// No critical section of the lock that excludes this one and came later has begun.
-    fn keeps_sections(&self, state: &State, index: u32) -> bool {
-        let event = &self.trace.events[index as usize];
+    fn keeps_sections(&self, state: &State, index: EventIndex) -> bool {
+        let event = self.trace.event(index);
         self.reorderings == Reorderings::All
             || self.done(state).all(|other| {
-                let done = &self.trace.events[other as usize];
+                let done = self.trace.event(other);
                 let takes = matches!(done.kind, EventKind::Lock | EventKind::ReadLock);
                 let both_read = done.kind == EventKind::ReadLock && event.kind == EventKind::ReadLock;
                 !takes || done.object != event.object || both_read || other < index
@@ -189,7 +188,7 @@ impl<'t> Exploration<'t> {
             let index = self.next(state, thread)?;
             (thread == 0 || self.is_forked(state, thread)).then_some(index)
         };
-        let next: Vec<u32> = (0..self.threads.len()).filter_map(ready).collect();
+        let next: Vec<EventIndex> = (0..self.threads.len()).filter_map(ready).collect();
         for (at, &a) in next.iter().enumerate() {
             for &b in &next[at + 1..] {
                 if conflict(self.trace, a, b) {
@@ -201,12 +200,12 @@ impl<'t> Exploration<'t> {
     }
 
     /// Cycles of threads that wait for each other, as the acquisitions they stand before.
-    fn cycles(&self, state: &State, next: &[u32]) -> Vec<Vec<u32>> {
-        let event = |index: u32| &self.trace.events[index as usize];
-        let waits = |index: u32| {
+    fn cycles(&self, state: &State, next: &[EventIndex]) -> Vec<Vec<EventIndex>> {
+        let event = |index: EventIndex| self.trace.event(index);
+        let waits = |index: EventIndex| {
             matches!(event(index).kind, EventKind::Lock | EventKind::ReadLock) && !self.is_free(state, index)
         };
-        let waiting: Vec<u32> = next.iter().copied().filter(|&index| waits(index)).collect();
+        let waiting: Vec<EventIndex> = next.iter().copied().filter(|&index| waits(index)).collect();
         let mut cycles = Vec::new();
         for &start in &waiting {
             self.follow(state, &waiting, &mut vec![start], &mut cycles);
@@ -214,8 +213,14 @@ impl<'t> Exploration<'t> {
         cycles
     }
 
-    fn follow(&self, state: &State, waiting: &[u32], path: &mut Vec<u32>, cycles: &mut Vec<Vec<u32>>) {
-        let event = |index: u32| &self.trace.events[index as usize];
+    fn follow(
+        &self,
+        state: &State,
+        waiting: &[EventIndex],
+        path: &mut Vec<EventIndex>,
+        cycles: &mut Vec<Vec<EventIndex>>,
+    ) {
+        let event = |index: EventIndex| self.trace.event(index);
         let last = event(path[path.len() - 1]);
         let reads = last.kind == EventKind::ReadLock;
         for (holder, shared) in self.holders(state, last.object) {

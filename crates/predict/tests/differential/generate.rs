@@ -1,8 +1,8 @@
 //! Random small programs, and a random run of each.
 
 use threadbare_trace::{
-    End, Event, EventKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome, StackNode, ThreadId,
-    Trace,
+    End, Event, EventIndex, EventKind, Frame, Location, LocationIndex, MemoryOrder, Object, ObjectIndex,
+    ObjectName, Outcome, StackIndex, StackNode, ThreadId, ThreadIndex, Trace,
 };
 
 /// How locks are used.
@@ -17,7 +17,7 @@ pub enum Discipline {
 
 const LOCKS: u64 = 3;
 const VARIABLES: u64 = 3;
-const MOST_EVENTS: u64 = 12;
+const MAX_EVENTS: u64 = 12;
 /// Few lines for each thread, so that equal events are there to be merged.
 const LINES: u64 = 5;
 
@@ -34,23 +34,23 @@ impl Random {
 }
 
 /// One operation: what, on which object, on which line.
-type Operation = (EventKind, u32, u32);
+type Operation = (EventKind, ObjectIndex, u32);
 
 /// The line of an event. The main thread has lines from 1, thread n from 100 n.
-pub fn line(trace: &Trace, event: u32) -> u32 {
-    trace.locations[trace.events[event as usize].location as usize].frames[0].line
+pub fn line(trace: &Trace, event: EventIndex) -> u32 {
+    trace.location(trace.event(event).location).frames[0].line
 }
 
-fn variable(number: u64) -> u32 {
-    1 + number as u32
+fn variable(number: u64) -> ObjectIndex {
+    ObjectIndex::new(1 + number as u32)
 }
 
-fn lock(number: u64) -> u32 {
-    (1 + VARIABLES + number) as u32
+fn lock(number: u64) -> ObjectIndex {
+    ObjectIndex::new((1 + VARIABLES + number) as u32)
 }
 
-fn thread_object(thread: u64) -> u32 {
-    (1 + VARIABLES + LOCKS + thread) as u32
+fn thread_object(thread: u64) -> ObjectIndex {
+    ObjectIndex::new((1 + VARIABLES + LOCKS + thread) as u32)
 }
 
 pub fn random_trace(seed: u64, discipline: Discipline) -> Trace {
@@ -73,7 +73,7 @@ fn child(random: &mut Random, thread: u64, discipline: Discipline) -> Vec<Operat
     let mut operations = Vec::new();
     // Locks held, with whether their read side is.
     let mut held: Vec<(u64, bool)> = Vec::new();
-    let count = 3 + random.below(MOST_EVENTS - 5);
+    let count = 3 + random.below(MAX_EVENTS - 5);
     while (operations.len() + held.len()) < count as usize {
         let line = (100 * thread + 1 + random.below(LINES)) as u32;
         match random.below(10) {
@@ -129,13 +129,13 @@ fn run(random: &mut Random, programs: &[Vec<Operation>]) -> Trace {
     loop {
         let can_run = |thread: usize| {
             let Some(&(kind, object, _)) = programs[thread].get(done[thread]) else { return false };
-            let holders = &holders[object as usize];
+            let holders = &holders[object.index()];
             begun[thread]
                 && match kind {
                     EventKind::Lock => holders.is_empty(),
                     EventKind::ReadLock => holders.iter().all(|(_, shared)| *shared),
                     EventKind::Join => {
-                        let child = (object - thread_object(0)) as usize;
+                        let child = object.index() - thread_object(0).index();
                         done[child] == programs[child].len()
                     }
                     _ => true,
@@ -148,16 +148,16 @@ fn run(random: &mut Random, programs: &[Vec<Operation>]) -> Trace {
         let thread = ready[random.below(ready.len() as u64) as usize];
         let (kind, object, line) = programs[thread][done[thread]];
         match kind {
-            EventKind::Lock => holders[object as usize].push((thread, false)),
-            EventKind::ReadLock => holders[object as usize].push((thread, true)),
+            EventKind::Lock => holders[object.index()].push((thread, false)),
+            EventKind::ReadLock => holders[object.index()].push((thread, true)),
             EventKind::Unlock | EventKind::ReadUnlock => {
-                holders[object as usize].retain(|(of, _)| *of != thread)
+                holders[object.index()].retain(|(of, _)| *of != thread)
             }
-            EventKind::Fork => begun[(object - thread_object(0)) as usize] = true,
+            EventKind::Fork => begun[object.index() - thread_object(0).index()] = true,
             _ => {}
         }
         done[thread] += 1;
-        push(&mut trace, thread as u32, kind, object, line);
+        push(&mut trace, ThreadIndex::at(thread), kind, object, line);
     }
 }
 
@@ -168,7 +168,7 @@ fn empty(threads: usize) -> Trace {
     objects.extend((0..VARIABLES).map(|number| named(format!("x{number}"))));
     objects.extend((0..LOCKS).map(|number| named(format!("l{number}"))));
     objects.extend(
-        (0..threads as u32)
+        ThreadIndex::first(threads)
             .map(|thread| Object { name: ObjectName::Thread(thread), display: format!("thread {thread}") }),
     );
     let children = (1..threads as u32).map(|ordinal| ThreadId::main().child(ordinal));
@@ -185,7 +185,7 @@ fn empty(threads: usize) -> Trace {
     }
 }
 
-fn push(trace: &mut Trace, thread: u32, kind: EventKind, object: u32, line: u32) {
+fn push(trace: &mut Trace, thread: ThreadIndex, kind: EventKind, object: ObjectIndex, line: u32) {
     let location =
         Location { address: 0, frames: vec![Frame { file: "f".into(), line, ..Frame::default() }] };
     let known = trace.locations.iter().position(|other| *other == location);
@@ -200,8 +200,8 @@ fn push(trace: &mut Trace, thread: u32, kind: EventKind, object: u32, line: u32)
         outcome: Outcome::Done,
         size: 4,
         object,
-        location: location as u32,
-        stack: 0,
+        location: LocationIndex::at(location),
+        stack: StackIndex::EMPTY,
         value: 0,
     });
 }

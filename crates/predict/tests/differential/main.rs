@@ -14,7 +14,7 @@ use threadbare_predict::search::{Identity, search, search_among};
 use threadbare_predict::units::Accesses;
 use threadbare_predict::{History, Kind, Predictions, Verdict, predict};
 use threadbare_search::reorder::closure::Closure;
-use threadbare_trace::Trace;
+use threadbare_trace::{EventIndex, Trace};
 
 /// Programs tried in each test; more where they are fast. A failure names the seed.
 const PROGRAMS: u64 = if cfg!(debug_assertions) { 400 } else { 4000 };
@@ -28,13 +28,13 @@ fn predicted(trace: &Trace, predictions: &Predictions, kind: Kind, verdict: Opti
     wanted.map(|prediction| lines(trace, &prediction.events)).collect()
 }
 
-fn lines(trace: &Trace, events: &[u32]) -> Vec<u32> {
+fn lines(trace: &Trace, events: &[EventIndex]) -> Vec<u32> {
     let mut lines: Vec<u32> = events.iter().map(|&event| generate::line(trace, event)).collect();
     lines.sort_unstable();
     lines
 }
 
-fn all_lines(trace: &Trace, found: &BTreeSet<Vec<u32>>) -> Lines {
+fn all_lines(trace: &Trace, found: &BTreeSet<Vec<EventIndex>>) -> Lines {
     found.iter().map(|events| lines(trace, events)).collect()
 }
 

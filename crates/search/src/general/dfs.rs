@@ -1,5 +1,7 @@
 //! Every schedule, depth first, except from states that were seen before.
 
+use threadbare_trace::ThreadIndex;
+
 use super::Tree;
 use crate::{Decision, Settings};
 
@@ -8,6 +10,6 @@ pub fn dfs(settings: Settings) -> Tree {
 }
 
 /// All schedules are alike.
-fn nothing(_: &Decision, _: Option<u32>, _: u32) -> u32 {
+fn nothing(_: &Decision, _: Option<ThreadIndex>, _: ThreadIndex) -> u32 {
     0
 }

@@ -1,5 +1,7 @@
 //! Every schedule with at most so many preemptions, those with fewer first (CHESS).
 
+use threadbare_trace::ThreadIndex;
+
 use super::Tree;
 use crate::{Decision, Settings};
 
@@ -10,6 +12,6 @@ pub fn preemption_bound(settings: Settings) -> Tree {
 
 /// A switch away from a thread that could have gone on, and that the policy would have let go on: it did not ask to
 /// give way.
-fn preemptions(decision: &Decision, before: Option<u32>, alternative: u32) -> u32 {
+fn preemptions(decision: &Decision, before: Option<ThreadIndex>, alternative: ThreadIndex) -> u32 {
     u32::from(before == Some(decision.picked) && alternative != decision.picked)
 }

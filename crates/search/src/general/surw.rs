@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::{Plan, Policy, Random, ThreadId, Weights};
+use threadbare_trace::{Plan, Policy, Random, ThreadId, ThreadIndex, Weights};
 
 use crate::{Feedback, Knowledge, Next, Schedule, Settings, Strategy, Token};
 
@@ -36,14 +36,14 @@ impl Surw {
     }
 
     fn count(&mut self, feedback: &Feedback) {
-        let mut counts: BTreeMap<([u64; 2], u32), u64> = BTreeMap::new();
+        let mut counts: BTreeMap<([u64; 2], ThreadIndex), u64> = BTreeMap::new();
         for decision in &feedback.decisions {
             if let Some(operation) = decision.operation.filter(|operation| operation.kind.is_access()) {
                 *counts.entry(([operation.object, operation.size], decision.picked)).or_default() += 1;
             }
         }
         for ((variable, thread), count) in counts {
-            let Some(thread) = feedback.threads.get(thread as usize) else { continue };
+            let Some(thread) = feedback.threads.get(thread.index()) else { continue };
             let known = self.counts.entry(variable).or_default().entry(thread.clone()).or_default();
             *known = count.max(*known);
         }

@@ -9,20 +9,20 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use threadbare_trace::{Plan, Policy, Turns};
+use threadbare_trace::{Plan, Policy, ThreadIndex, Turns};
 
 use crate::backlog::Backlog;
 use crate::{Decision, Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy, Token};
 
 /// What it costs to pick `alternative` at a decision, after `before` was picked at the one before it.
-pub type Cost = fn(decision: &Decision, before: Option<u32>, alternative: u32) -> u32;
+pub type Cost = fn(decision: &Decision, before: Option<ThreadIndex>, alternative: ThreadIndex) -> u32;
 
 /// A schedule: as another one for so many decisions, and then this thread.
 #[derive(Debug)]
 struct Branch {
-    picks: Arc<[u32]>,
+    picks: Arc<[ThreadIndex]>,
     len: usize,
-    thread: u32,
+    thread: ThreadIndex,
     cost: u32,
 }
 
@@ -83,7 +83,7 @@ impl Tree {
 
     fn branch_off(&mut self, branch: Option<&Branch>, feedback: &Feedback) {
         let (known, spent) = branch.map_or((0, 0), |branch| (branch.len + 1, branch.cost));
-        let picks: Arc<[u32]> = feedback.picks().collect();
+        let picks: Arc<[ThreadIndex]> = feedback.picks().collect();
         let mut branches = Vec::new();
         let mut before = known.checked_sub(1).map(|last| picks[last]);
         for (len, decision) in feedback.decisions.iter().enumerate().skip(known) {

@@ -5,8 +5,10 @@
 //! over, can be run in the order it had in the trace, and every read in it sees the write it saw. An event that
 //! comes directly after such a set in its thread can be next; two of them, at the same time.
 
+use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
+
 use super::dependence::{Dependence, Prefix};
-use super::history::History;
+use super::history::{History, LocalIndex};
 
 /// The critical sections of the locks that more than one thread takes.
 #[derive(Debug)]
@@ -20,33 +22,34 @@ pub struct Closure {
 #[derive(Debug, Default)]
 struct LockUse {
     /// For each thread that takes the lock, its sections in order.
-    threads: Vec<(u32, Vec<Section>)>,
+    threads: Vec<(ThreadIndex, Vec<Section>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Begin {
-    /// Place of the acquisition among its thread's events.
-    local: u32,
-    /// Which lock, and which of its threads this is.
+    /// Where the acquisition is among its thread's events.
+    local: LocalIndex,
+    /// Position in [`Closure::locks`].
     lock: u32,
-    thread: u32,
+    /// Position in [`LockUse::threads`].
+    user: u32,
 }
 
 #[derive(Debug)]
 struct Section {
-    /// Place of the acquisition among its thread's events.
-    local: u32,
-    acquire: u32,
+    /// Where the acquisition is among its thread's events.
+    local: LocalIndex,
+    acquire: EventIndex,
     shared: bool,
     /// The thread's last acquisition that excludes all others, up to this one.
-    exclusive: Option<u32>,
-    /// How many events of the thread there are up to and with the release.
-    through: Option<u32>,
+    exclusive: Option<EventIndex>,
+    /// Where the thread is after the release, if there is one.
+    through: Option<LocalIndex>,
 }
 
 impl Closure {
     pub fn of(history: &History) -> Closure {
-        let mut by_lock: std::collections::BTreeMap<u32, LockUse> = std::collections::BTreeMap::new();
+        let mut by_lock: std::collections::BTreeMap<ObjectIndex, LockUse> = std::collections::BTreeMap::new();
         for section in history.locksets().sections() {
             let lock = by_lock.entry(section.held.lock).or_default();
             let at = match lock.threads.iter().position(|(thread, _)| *thread == section.thread) {
@@ -66,7 +69,7 @@ impl Closure {
                 acquire: section.acquire,
                 shared: section.held.shared,
                 exclusive,
-                through: section.release.map(|release| history.local(release) + 1),
+                through: section.release.map(|release| history.local(release).next()),
             });
         }
         let locks: Vec<LockUse> = by_lock.into_values().filter(|lock| lock.threads.len() > 1).collect();
@@ -75,7 +78,7 @@ impl Closure {
     }
 
     /// The smallest closed prefix after which each of `events` is next in its thread; `None` when there is none.
-    pub fn next_together(&self, history: &History, events: &[u32]) -> Option<Prefix> {
+    pub fn next_together(&self, history: &History, events: &[EventIndex]) -> Option<Prefix> {
         let mut growing = self.nothing();
         growing.stand_before(history, events);
         (growing.close() && !events.iter().any(|&event| growing.contains(history, event)))
@@ -87,7 +90,7 @@ impl Closure {
         let threads = self.dependence.threads();
         Growing {
             closure: self,
-            prefix: vec![0; threads],
+            prefix: vec![LocalIndex::default(); threads],
             cursors,
             begun: vec![0; threads],
             entered: Vec::new(),
@@ -101,8 +104,8 @@ fn begins(locks: &[LockUse], threads: usize) -> Vec<Vec<Begin>> {
     for (lock, uses) in locks.iter().enumerate() {
         for (at, (thread, sections)) in uses.threads.iter().enumerate() {
             let begin =
-                |section: &Section| Begin { local: section.local, lock: lock as u32, thread: at as u32 };
-            begins[*thread as usize].extend(sections.iter().map(begin));
+                |section: &Section| Begin { local: section.local, lock: lock as u32, user: at as u32 };
+            begins[thread.index()].extend(sections.iter().map(begin));
         }
     }
     begins.iter_mut().for_each(|begins| begins.sort_unstable());
@@ -128,17 +131,21 @@ impl Growing<'_> {
         &self.prefix
     }
 
-    pub fn contains(&self, history: &History, event: u32) -> bool {
-        history.local(event) < self.prefix[history.thread(event) as usize]
+    pub fn contains(&self, history: &History, event: EventIndex) -> bool {
+        history.local(event) < self.prefix[history.thread(event).index()]
     }
 
     /// Adds what each event's thread did before it, and what lets the event happen.
-    pub fn stand_before(&mut self, history: &History, events: &[u32]) {
+    pub fn stand_before(&mut self, history: &History, events: &[EventIndex]) {
         let dependence = &self.closure.dependence;
         for &event in events {
             dependence.include(&mut self.prefix, history.thread(event), history.local(event));
             for edge in history.incoming(event) {
-                dependence.include(&mut self.prefix, history.thread(edge.from), history.local(edge.from) + 1);
+                dependence.include(
+                    &mut self.prefix,
+                    history.thread(edge.from),
+                    history.local(edge.from).next(),
+                );
             }
         }
     }
@@ -161,10 +168,10 @@ impl Growing<'_> {
 
     /// Notes which sections the prefix has come to contain; for locks without any, nothing changes.
     fn enter(&mut self) {
-        for ((begins, begun), &count) in self.closure.begins.iter().zip(&mut self.begun).zip(&self.prefix) {
-            while let Some(begin) = begins.get(*begun).filter(|begin| begin.local < count) {
+        for ((begins, begun), &end) in self.closure.begins.iter().zip(&mut self.begun).zip(&self.prefix) {
+            while let Some(begin) = begins.get(*begun).filter(|begin| begin.local < end) {
                 *begun += 1;
-                self.cursors[begin.lock as usize][begin.thread as usize] += 1;
+                self.cursors[begin.lock as usize][begin.user as usize] += 1;
                 if !std::mem::replace(&mut self.is_entered[begin.lock as usize], true) {
                     self.entered.push(begin.lock);
                 }
@@ -199,11 +206,15 @@ impl Growing<'_> {
 ///
 /// An event that has to be over before the others can be next cannot be next together with any later ones either,
 /// so each list is walked once.
-pub fn first_together(closure: &Closure, history: &History, lists: &[&[u32]]) -> Option<(Vec<u32>, Prefix)> {
+pub fn first_together(
+    closure: &Closure,
+    history: &History,
+    lists: &[&[EventIndex]],
+) -> Option<(Vec<EventIndex>, Prefix)> {
     let mut growing = closure.nothing();
     let mut places = vec![0; lists.len()];
     loop {
-        let events: Option<Vec<u32>> =
+        let events: Option<Vec<EventIndex>> =
             lists.iter().zip(&places).map(|(list, &place): (_, &usize)| list.get(place).copied()).collect();
         let events = events?;
         growing.stand_before(history, &events);
@@ -213,9 +224,8 @@ pub fn first_together(closure: &Closure, history: &History, lists: &[&[u32]]) ->
         let mut moved = false;
         for ((list, place), event) in lists.iter().zip(&mut places).zip(&events) {
             if growing.contains(history, *event) {
-                let thread = history.thread(*event) as usize;
-                let count = growing.prefix[thread];
-                *place += list[*place..].partition_point(|&event| history.local(event) < count);
+                let end = growing.prefix[history.thread(*event).index()];
+                *place += list[*place..].partition_point(|&event| history.local(event) < end);
                 moved = true;
             }
         }

@@ -5,15 +5,15 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
+use threadbare_trace::{Event, EventIndex, EventKind, ObjectIndex, ObjectName, Outcome, Trace};
 
 use super::lockset::Locksets;
 
 /// `from` comes before `to`, in another thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    pub from: u32,
-    pub to: u32,
+    pub from: EventIndex,
+    pub to: EventIndex,
     /// It happened in this order, and another was possible: nothing of the partial order, but part of what
     /// has to stay as it was for the run to go the same way.
     pub observed: bool,
@@ -22,8 +22,8 @@ pub struct Edge {
 /// All edges of the trace, in the order of `to`.
 pub fn edges(trace: &Trace, locksets: &Locksets) -> Vec<Edge> {
     let mut finder = Finder::new(trace, locksets);
-    for (index, event) in trace.events.iter().enumerate() {
-        finder.look(index as u32, event);
+    for (index, event) in trace.indexed_events() {
+        finder.look(index, event);
     }
     finder.edges
 }
@@ -32,35 +32,35 @@ struct Finder<'t> {
     trace: &'t Trace,
     edges: Vec<Edge>,
     /// The fork of each thread, until the thread begins.
-    forks: Vec<Option<u32>>,
+    forks: Vec<Option<EventIndex>>,
     /// The last event of each thread so far.
-    last: Vec<Option<u32>>,
+    last: Vec<Option<EventIndex>>,
     /// Threads that have done nothing yet.
     fresh: Vec<bool>,
     /// The last notification of each condition variable or futex.
-    notified: HashMap<u32, u32>,
-    semaphores: HashMap<u32, Semaphore>,
-    barriers: HashMap<u32, Barrier>,
-    once: HashMap<u32, u32>,
+    notified: HashMap<ObjectIndex, EventIndex>,
+    semaphores: HashMap<ObjectIndex, Semaphore>,
+    barriers: HashMap<ObjectIndex, Barrier>,
+    once: HashMap<ObjectIndex, EventIndex>,
     /// The last event at each object whose state is more than these edges say.
-    chain: HashMap<u32, u32>,
+    chain: HashMap<ObjectIndex, EventIndex>,
     /// The release that ended a hold from before the trace, by lock.
-    first_release: HashMap<u32, u32>,
-    unmatched: Vec<u32>,
+    first_release: HashMap<ObjectIndex, EventIndex>,
+    unmatched: Vec<EventIndex>,
 }
 
 /// Posts so far, and waits that had to have one of them.
 #[derive(Default)]
 struct Semaphore {
-    posts: Vec<u32>,
+    posts: Vec<EventIndex>,
     taken: usize,
 }
 
 /// Who has arrived since the barrier was last left, and who is leaving.
 #[derive(Default)]
 struct Barrier {
-    arrived: Vec<u32>,
-    leaving: Vec<u32>,
+    arrived: Vec<EventIndex>,
+    leaving: Vec<EventIndex>,
 }
 
 impl<'t> Finder<'t> {
@@ -81,8 +81,8 @@ impl<'t> Finder<'t> {
         }
     }
 
-    fn look(&mut self, index: u32, event: &Event) {
-        let thread = event.thread as usize;
+    fn look(&mut self, index: EventIndex, event: &Event) {
+        let thread = event.thread.index();
         if std::mem::take(&mut self.fresh[thread]) {
             self.edge(self.forks[thread], index);
         }
@@ -124,18 +124,18 @@ impl<'t> Finder<'t> {
     }
 
     fn other_thread(&self, event: &Event) -> Option<usize> {
-        match self.trace.objects[event.object as usize].name {
-            ObjectName::Thread(index) => Some(index as usize),
+        match self.trace.object(event.object).name {
+            ObjectName::Thread(index) => Some(index.index()),
             _ => None,
         }
     }
 
-    fn edge(&mut self, from: Option<u32>, to: u32) {
+    fn edge(&mut self, from: Option<EventIndex>, to: EventIndex) {
         self.push(from, to, false);
     }
 
-    fn push(&mut self, from: Option<u32>, to: u32, observed: bool) {
-        let thread = |event: u32| self.trace.events[event as usize].thread;
+    fn push(&mut self, from: Option<EventIndex>, to: EventIndex, observed: bool) {
+        let thread = |event: EventIndex| self.trace.event(event).thread;
         if let Some(from) = from.filter(|&from| thread(from) != thread(to)) {
             self.edges.push(Edge { from, to, observed });
         }
@@ -143,7 +143,7 @@ impl<'t> Finder<'t> {
 
     /// A wait takes the oldest post that nobody has taken; before there is any, it took what the semaphore had
     /// at the start.
-    fn semaphore(&mut self, index: u32, event: &Event, done: bool) {
+    fn semaphore(&mut self, index: EventIndex, event: &Event, done: bool) {
         let semaphore = self.semaphores.entry(event.object).or_default();
         if event.kind == EventKind::SemPost {
             semaphore.posts.push(index);
@@ -154,16 +154,16 @@ impl<'t> Finder<'t> {
         }
     }
 
-    fn arrive(&mut self, index: u32, object: u32) {
+    fn arrive(&mut self, index: EventIndex, object: ObjectIndex) {
         let barrier = self.barriers.entry(object).or_default();
         barrier.arrived.push(index);
     }
 
     /// The first to leave shows that the barrier was full.
-    fn leave(&mut self, index: u32, object: u32) {
+    fn leave(&mut self, index: EventIndex, object: ObjectIndex) {
         let barrier = self.barriers.entry(object).or_default();
-        let thread = self.trace.events[index as usize].thread;
-        let mine = |&arrival: &u32| self.trace.events[arrival as usize].thread == thread;
+        let thread = self.trace.event(index).thread;
+        let mine = |&arrival: &EventIndex| self.trace.event(arrival).thread == thread;
         if barrier.arrived.iter().any(mine) {
             barrier.leaving = std::mem::take(&mut barrier.arrived);
         }
@@ -174,7 +174,7 @@ impl<'t> Finder<'t> {
 
     /// Objects with a state of their own keep the order of everything done to them, and a try that found a lock
     /// taken keeps who had taken it.
-    fn keep_as_observed(&mut self, index: u32, event: &Event) {
+    fn keep_as_observed(&mut self, index: EventIndex, event: &Event) {
         let has_state = match event.kind {
             EventKind::SemWait
             | EventKind::SemPost

@@ -3,11 +3,13 @@
 //!
 //! A set of events closed under this is a prefix of every thread, given by how many events of each it has.
 
-use super::history::History;
+use threadbare_trace::{EventIndex, ThreadIndex};
+
+use super::history::{History, LocalIndex};
 use super::variable::Variable;
 
-/// A prefix of every thread: how many of its events are in.
-pub type Prefix = Vec<u32>;
+/// A prefix of every thread: its events before this one are in.
+pub type Prefix = Vec<LocalIndex>;
 
 /// For every event the smallest prefix that it is the last event of.
 ///
@@ -16,17 +18,17 @@ pub type Prefix = Vec<u32>;
 #[derive(Debug)]
 pub struct Dependence {
     threads: usize,
-    /// By thread: the places among its events where its clock changes.
-    changes: Vec<Vec<u32>>,
-    /// By thread: the clock from each of these places on. A thread's own entry is not kept up.
-    clocks: Vec<Vec<u32>>,
+    /// By thread: the positions among its events where its clock changes.
+    changes: Vec<Vec<LocalIndex>>,
+    /// By thread: the clock from each of these on. A thread's own entry is not kept up.
+    clocks: Vec<Vec<LocalIndex>>,
 }
 
 /// The last write to a variable.
 #[derive(Clone, Copy)]
 struct Writer {
-    thread: u32,
-    local: u32,
+    thread: ThreadIndex,
+    local: LocalIndex,
     /// Which clock the thread had then.
     clock: u32,
 }
@@ -34,26 +36,29 @@ struct Writer {
 impl Dependence {
     pub fn of(history: &History) -> Dependence {
         let threads = history.threads();
-        let mut dependence =
-            Dependence { threads, changes: vec![vec![0]; threads], clocks: vec![vec![0; threads]; threads] };
+        let mut dependence = Dependence {
+            threads,
+            changes: vec![vec![LocalIndex::default()]; threads],
+            clocks: vec![vec![LocalIndex::default(); threads]; threads],
+        };
         let mut writers: Vec<Option<Writer>> = vec![None; history.variables().count()];
         let mut edges = history.edges().iter().peekable();
-        for (index, event) in history.trace().events.iter().enumerate() {
-            let (thread, local) = (event.thread as usize, history.local(index as u32));
-            while let Some(edge) = edges.next_if(|edge| edge.to as usize == index) {
+        for (index, event) in history.trace().indexed_events() {
+            let (thread, local) = (event.thread, history.local(index));
+            while let Some(edge) = edges.next_if(|edge| edge.to == index) {
                 let from = (history.thread(edge.from), history.local(edge.from));
                 let clock = dependence.clock_index(from.0, from.1);
                 dependence.learn(thread, local, Writer { thread: from.0, local: from.1, clock });
             }
             if event.kind.is_access() {
                 let variable = history.variables().variable(event);
-                let writer = &mut writers[variable as usize];
-                if let Some(writer) = writer.filter(|_| sees_last_write(history, index as u32, variable)) {
+                let writer = &mut writers[variable.index()];
+                if let Some(writer) = writer.filter(|_| sees_last_write(history, index, variable)) {
                     dependence.learn(thread, local, writer);
                 }
-                if history.writes(index as u32) {
-                    let clock = dependence.changes[thread].len() as u32 - 1;
-                    *writer = Some(Writer { thread: thread as u32, local, clock });
+                if history.writes(index) {
+                    let clock = dependence.changes[thread.index()].len() as u32 - 1;
+                    *writer = Some(Writer { thread, local, clock });
                 }
             }
         }
@@ -61,11 +66,11 @@ impl Dependence {
     }
 
     /// Thread `thread` knows from its event `local` on what `other` knew.
-    fn learn(&mut self, thread: usize, local: u32, other: Writer) {
-        let source = other.thread as usize;
-        if source == thread {
+    fn learn(&mut self, thread: ThreadIndex, local: LocalIndex, other: Writer) {
+        if other.thread == thread {
             return;
         }
+        let (thread, source) = (thread.index(), other.thread.index());
         let threads = self.threads;
         let mut start = self.clocks[thread].len() - threads;
         if self.clocks[thread][start + source] > other.local {
@@ -82,25 +87,27 @@ impl Dependence {
             *mine = (*mine).max(theirs);
         }
         let mine = &mut self.clocks[thread][start + source];
-        *mine = (*mine).max(other.local + 1);
+        *mine = (*mine).max(other.local.next());
     }
 
-    fn clock_index(&self, thread: u32, local: u32) -> u32 {
-        self.changes[thread as usize].partition_point(|&change| change <= local) as u32 - 1
+    fn clock_index(&self, thread: ThreadIndex, local: LocalIndex) -> u32 {
+        self.changes[thread.index()].partition_point(|&change| change <= local) as u32 - 1
     }
 
-    /// Adds to `prefix` the first `count` events of `thread` and all that they depend on. Says whether anything was
+    /// Adds to `prefix` the events of `thread` before `end`, and all that they depend on. Says whether anything was
     /// new.
-    pub fn include(&self, prefix: &mut [u32], thread: u32, count: u32) -> bool {
-        if count <= prefix[thread as usize] {
+    pub fn include(&self, prefix: &mut [LocalIndex], thread: ThreadIndex, end: LocalIndex) -> bool {
+        if end <= prefix[thread.index()] {
             return false;
         }
-        let clock = self.clock_index(thread, count - 1) as usize * self.threads;
-        let clock = &self.clocks[thread as usize][clock..clock + self.threads];
-        for (of, &known) in clock.iter().enumerate().filter(|(of, _)| *of != thread as usize) {
+        // A clock changes at an event, so the last one before `end` is the one that counts.
+        let changes = &self.changes[thread.index()];
+        let clock = (changes.partition_point(|&change| change < end) - 1) * self.threads;
+        let clock = &self.clocks[thread.index()][clock..clock + self.threads];
+        for (of, &known) in clock.iter().enumerate().filter(|(of, _)| *of != thread.index()) {
             prefix[of] = prefix[of].max(known);
         }
-        prefix[thread as usize] = count;
+        prefix[thread.index()] = end;
         true
     }
 
@@ -111,7 +118,7 @@ impl Dependence {
 
 /// A read sees the last write. Where a variable consists of parts, every access counts as one, so that no write to
 /// a part is overlooked.
-pub(crate) fn sees_last_write(history: &History, event: u32, variable: Variable) -> bool {
+pub(crate) fn sees_last_write(history: &History, event: EventIndex, variable: Variable) -> bool {
     use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, Read};
     let reads = matches!(history.event(event).kind, Read | AtomicLoad | AtomicRmw);
     reads || history.variables().is_mixed(variable)

@@ -9,6 +9,6 @@ pub enum TraceError {
     ForeignRelease { event: usize, thread: String, lock: String, holder: String },
     #[error("event {event}: thread {thread} takes {lock}, which thread {holder} holds")]
     TakenTwice { event: usize, thread: String, lock: String, holder: String },
-    #[error("the trace has {events} events; at most {most} can be analysed")]
-    TooLong { events: usize, most: usize },
+    #[error("the trace has {events} events; at most {max_events} can be analysed")]
+    TooLong { events: usize, max_events: usize },
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
+use threadbare_trace::{Event, EventIndex, EventKind, ObjectName, Outcome, ThreadIndex, Trace, index_types};
 
 use super::communication::{self, Edge};
 use super::error::TraceError;
@@ -13,11 +13,15 @@ use super::order::{Order, Segment};
 use super::region::{self, Region, Tier};
 use super::variable::{Variable, Variables};
 
-/// A source line, as an index that is the same for all code of that line.
-pub type Line = u32;
+index_types! {
+    /// A source line, as an index that is the same for all code of that line.
+    Line;
+    /// The position of an event among the events of its thread, from 0; also how many events come before it.
+    LocalIndex;
+}
 
-/// The most events that can be analysed: they are numbered with 32 bits, and one number is kept free.
-pub const MOST_EVENTS: usize = u32::MAX as usize - 1;
+/// The most events that can be analysed: an index has 32 bits, and one number is kept free.
+pub const MAX_EVENTS: usize = u32::MAX as usize - 1;
 
 /// A trace and everything that is known of its events. Events are indices into the trace.
 #[derive(Debug)]
@@ -29,13 +33,13 @@ pub struct History {
     regions: Vec<Region>,
     variables: Variables,
     /// Each thread's events.
-    threads: Vec<Vec<u32>>,
-    /// By event: its place among its thread's.
-    local: Vec<u32>,
+    threads: Vec<Vec<EventIndex>>,
+    /// By event: its position among its thread's.
+    local: Vec<LocalIndex>,
     /// By location.
     lines: Vec<Line>,
-    /// Each thread's acquisitions and releases that count, by place among its events.
-    lock_events: Vec<Vec<u32>>,
+    /// Each thread's acquisitions and releases that count, by position among its events.
+    lock_events: Vec<Vec<LocalIndex>>,
 }
 
 impl History {
@@ -58,26 +62,26 @@ impl History {
         &self.trace
     }
 
-    pub fn event(&self, event: u32) -> &Event {
-        &self.trace.events[event as usize]
+    pub fn event(&self, event: EventIndex) -> &Event {
+        self.trace.event(event)
     }
 
-    pub fn thread(&self, event: u32) -> u32 {
+    pub fn thread(&self, event: EventIndex) -> ThreadIndex {
         self.event(event).thread
     }
 
     /// The events of a thread, in order.
-    pub fn events_of(&self, thread: u32) -> &[u32] {
-        &self.threads[thread as usize]
+    pub fn events_of(&self, thread: ThreadIndex) -> &[EventIndex] {
+        &self.threads[thread.index()]
     }
 
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// The event's place among its thread's, from 0.
-    pub fn local(&self, event: u32) -> u32 {
-        self.local[event as usize]
+    /// The event's position among its thread's.
+    pub fn local(&self, event: EventIndex) -> LocalIndex {
+        self.local[event.index()]
     }
 
     pub fn locksets(&self) -> &Locksets {
@@ -85,7 +89,7 @@ impl History {
     }
 
     /// What the event's thread held just before it.
-    pub fn lockset(&self, event: u32) -> Lockset {
+    pub fn lockset(&self, event: EventIndex) -> Lockset {
         self.locksets.before(event)
     }
 
@@ -93,7 +97,7 @@ impl History {
         &self.order
     }
 
-    pub fn segment(&self, event: u32) -> Segment {
+    pub fn segment(&self, event: EventIndex) -> Segment {
         self.order.segment(event)
     }
 
@@ -103,7 +107,7 @@ impl History {
     }
 
     /// The thread communication that lets `event` happen.
-    pub fn incoming(&self, event: u32) -> impl Iterator<Item = Edge> {
+    pub fn incoming(&self, event: EventIndex) -> impl Iterator<Item = Edge> {
         let start = self.edges.partition_point(|edge| edge.to < event);
         let to_event = self.edges[start..].iter().take_while(move |edge| edge.to == event);
         to_event.copied().filter(|edge| !edge.observed)
@@ -113,18 +117,18 @@ impl History {
         &self.variables
     }
 
-    pub fn variable(&self, event: u32) -> Variable {
+    pub fn variable(&self, event: EventIndex) -> Variable {
         self.variables.variable(self.event(event))
     }
 
-    pub fn line(&self, event: u32) -> Line {
-        self.lines[self.event(event).location as usize]
+    pub fn line(&self, event: EventIndex) -> Line {
+        self.lines[self.event(event).location.index()]
     }
 
     /// The thread that the event creates.
-    pub fn forked(&self, event: u32) -> Option<u32> {
+    pub fn forked(&self, event: EventIndex) -> Option<ThreadIndex> {
         let event = self.event(event);
-        match self.trace.objects[event.object as usize].name {
+        match self.trace.object(event.object).name {
             ObjectName::Thread(child) if event.kind == EventKind::Fork && event.outcome == Outcome::Done => {
                 Some(child)
             }
@@ -133,19 +137,19 @@ impl History {
     }
 
     /// The event writes memory, rather than only reading it.
-    pub fn writes(&self, event: u32) -> bool {
+    pub fn writes(&self, event: EventIndex) -> bool {
         writes(self.event(event))
     }
 
     /// The region of the first tier that the event is in.
-    pub fn region(&self, event: u32) -> Region {
-        self.regions[event as usize]
+    pub fn region(&self, event: EventIndex) -> Region {
+        self.regions[event.index()]
     }
 
     /// What makes `a` and a later event `b` of the same thread one unit of work, if anything does.
-    pub fn unit(&self, a: u32, b: u32) -> Option<Tier> {
-        let region = self.regions[a as usize];
-        if region != 0 && region == self.regions[b as usize] {
+    pub fn unit(&self, a: EventIndex, b: EventIndex) -> Option<Tier> {
+        let region = self.regions[a.index()];
+        if region != Region::NONE && region == self.regions[b.index()] {
             Some(Tier::CriticalSection)
         } else if self.segment(a) == self.segment(b) && region::same_pass(&self.trace, a, b) {
             Some(Tier::Function)
@@ -154,10 +158,9 @@ impl History {
         }
     }
 
-    /// The acquisitions and releases of `thread` after the event at `from` and before the one at `to` (places among
-    /// the thread's events).
-    pub fn lock_events(&self, thread: u32, from: u32, to: u32) -> &[u32] {
-        let all = &self.lock_events[thread as usize];
+    /// The acquisitions and releases of `thread` after its event at `from` and before the one at `to`.
+    pub fn lock_events(&self, thread: ThreadIndex, from: LocalIndex, to: LocalIndex) -> &[LocalIndex] {
+        let all = &self.lock_events[thread.index()];
         let start = all.partition_point(|&local| local <= from);
         let end = all.partition_point(|&local| local < to);
         &all[start..end.max(start)]
@@ -170,28 +173,28 @@ pub fn writes(event: &Event) -> bool {
 }
 
 fn check_length(events: usize) -> Result<(), TraceError> {
-    if events > MOST_EVENTS {
-        return Err(TraceError::TooLong { events, most: MOST_EVENTS });
+    if events > MAX_EVENTS {
+        return Err(TraceError::TooLong { events, max_events: MAX_EVENTS });
     }
     Ok(())
 }
 
-fn by_thread(trace: &Trace) -> (Vec<Vec<u32>>, Vec<u32>) {
-    let mut threads: Vec<Vec<u32>> = vec![Vec::new(); trace.threads.len()];
+fn by_thread(trace: &Trace) -> (Vec<Vec<EventIndex>>, Vec<LocalIndex>) {
+    let mut threads: Vec<Vec<EventIndex>> = vec![Vec::new(); trace.threads.len()];
     let mut local = Vec::with_capacity(trace.events.len());
-    for (index, event) in trace.events.iter().enumerate() {
-        let events = &mut threads[event.thread as usize];
-        local.push(events.len() as u32);
-        events.push(index as u32);
+    for (index, event) in trace.indexed_events() {
+        let events = &mut threads[event.thread.index()];
+        local.push(LocalIndex::at(events.len()));
+        events.push(index);
     }
     (threads, local)
 }
 
-fn lock_events(locksets: &Locksets, local: &[u32], threads: usize) -> Vec<Vec<u32>> {
-    let mut events: Vec<Vec<u32>> = vec![Vec::new(); threads];
+fn lock_events(locksets: &Locksets, local: &[LocalIndex], threads: usize) -> Vec<Vec<LocalIndex>> {
+    let mut events: Vec<Vec<LocalIndex>> = vec![Vec::new(); threads];
     for section in locksets.sections() {
         let both = std::iter::once(section.acquire).chain(section.release);
-        events[section.thread as usize].extend(both.map(|event| local[event as usize]));
+        events[section.thread.index()].extend(both.map(|event| local[event.index()]));
     }
     for events in &mut events {
         events.sort_unstable();
@@ -204,7 +207,7 @@ fn lines(trace: &Trace) -> Vec<Line> {
     let mut known: HashMap<(&str, u32), Line> = HashMap::new();
     let mut lines = Vec::with_capacity(trace.locations.len());
     for (index, location) in trace.locations.iter().enumerate() {
-        let own = index as Line;
+        let own = Line::at(index);
         lines.push(match location.frames.first() {
             Some(frame) if frame.line != 0 => *known.entry((&frame.file, frame.line)).or_insert(own),
             _ => own,
@@ -219,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_trace_of_more_events_than_numbers_is_refused() {
-        assert_eq!(check_length(MOST_EVENTS), Ok(()));
+        assert_eq!(check_length(MAX_EVENTS), Ok(()));
         let error = check_length(1 << 32).unwrap_err();
         assert_eq!(error.to_string(), "the trace has 4294967296 events; at most 4294967294 can be analysed");
     }

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{EventKind, Outcome, Trace};
+use threadbare_trace::{EventIndex, EventKind, ObjectIndex, Outcome, ThreadIndex, Trace, index_types};
 
 use super::error::TraceError;
 
@@ -24,21 +24,25 @@ impl Lockset {
 /// A lock and how it is held. Ordered by lock, so that sets of them can be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Held {
-    /// Index of the lock in the trace's objects.
-    pub lock: u32,
+    pub lock: ObjectIndex,
     /// The read side of a read-write lock.
     pub shared: bool,
+}
+
+index_types! {
+    /// A critical section, as an index into [`Locksets::sections`].
+    SectionIndex;
 }
 
 /// One outermost acquisition of one lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CriticalSection {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     pub held: Held,
     /// The event that took the lock.
-    pub acquire: u32,
+    pub acquire: EventIndex,
     /// The event that gave it back; `None` when the trace ends before.
-    pub release: Option<u32>,
+    pub release: Option<EventIndex>,
 }
 
 /// Which locks are held where.
@@ -50,15 +54,15 @@ pub struct Locksets {
     /// In the order of acquisition.
     sections: Vec<CriticalSection>,
     /// Releases of locks that were taken before the trace began.
-    unmatched: Vec<u32>,
+    unmatched: Vec<EventIndex>,
 }
 
 impl Locksets {
     pub fn of(trace: &Trace) -> Result<Locksets, TraceError> {
         let mut walk = Walk::new(trace);
         let mut before = Vec::with_capacity(trace.events.len());
-        for (index, event) in trace.events.iter().enumerate() {
-            before.push(walk.current[event.thread as usize]);
+        for (index, event) in trace.indexed_events() {
+            before.push(walk.current[event.thread.index()]);
             let held = |shared| Held { lock: event.object, shared };
             match event.kind {
                 _ if event.outcome != Outcome::Done => {}
@@ -74,20 +78,25 @@ impl Locksets {
     }
 
     /// What the event's thread held just before it.
-    pub fn before(&self, event: u32) -> Lockset {
-        self.before[event as usize]
+    pub fn before(&self, event: EventIndex) -> Lockset {
+        self.before[event.index()]
     }
 
     pub fn held(&self, set: Lockset) -> &[Held] {
         &self.sets[set.0 as usize]
     }
 
+    /// All critical sections, in the order of acquisition.
     pub fn sections(&self) -> &[CriticalSection] {
         &self.sections
     }
 
+    pub fn section(&self, section: SectionIndex) -> CriticalSection {
+        self.sections[section.index()]
+    }
+
     /// Releases whose lock was taken before the trace began.
-    pub fn unmatched(&self) -> &[u32] {
+    pub fn unmatched(&self) -> &[EventIndex] {
         &self.unmatched
     }
 
@@ -166,13 +175,13 @@ struct Walk<'t> {
     sets: Interned,
     current: Vec<Lockset>,
     /// For each lock, those who hold it: their thread, section, and depth.
-    holders: HashMap<u32, Vec<Holder>>,
+    holders: HashMap<ObjectIndex, Vec<Holder>>,
     sections: Vec<CriticalSection>,
-    unmatched: Vec<u32>,
+    unmatched: Vec<EventIndex>,
 }
 
 struct Holder {
-    thread: u32,
+    thread: ThreadIndex,
     shared: bool,
     section: usize,
     depth: u32,
@@ -186,7 +195,7 @@ impl<'t> Walk<'t> {
         Walk { trace, sets, current, holders: HashMap::new(), sections: Vec::new(), unmatched: Vec::new() }
     }
 
-    fn acquire(&mut self, index: usize, thread: u32, held: Held) -> Result<(), TraceError> {
+    fn acquire(&mut self, index: EventIndex, thread: ThreadIndex, held: Held) -> Result<(), TraceError> {
         let holders = self.holders.entry(held.lock).or_default();
         if let Some(mine) = holders.iter_mut().find(|holder| holder.thread == thread) {
             mine.depth += 1;
@@ -195,28 +204,28 @@ impl<'t> Walk<'t> {
         if let Some(other) = holders.iter().find(|holder| !(holder.shared && held.shared)) {
             let holder = other.thread;
             return Err(TraceError::TakenTwice {
-                event: index,
+                event: index.index(),
                 thread: self.name(thread),
                 lock: self.lock(held.lock),
                 holder: self.name(holder),
             });
         }
         holders.push(Holder { thread, shared: held.shared, section: self.sections.len(), depth: 1 });
-        self.sections.push(CriticalSection { thread, held, acquire: index as u32, release: None });
-        let current = &mut self.current[thread as usize];
+        self.sections.push(CriticalSection { thread, held, acquire: index, release: None });
+        let current = &mut self.current[thread.index()];
         *current = self.sets.with(*current, held);
         Ok(())
     }
 
-    fn release(&mut self, index: usize, thread: u32, held: Held) -> Result<(), TraceError> {
+    fn release(&mut self, index: EventIndex, thread: ThreadIndex, held: Held) -> Result<(), TraceError> {
         let holders = self.holders.entry(held.lock).or_default();
         let Some(at) = holders.iter().position(|holder| holder.thread == thread) else {
             let Some(other) = holders.first().map(|holder| holder.thread) else {
-                self.unmatched.push(index as u32);
+                self.unmatched.push(index);
                 return Ok(());
             };
             return Err(TraceError::ForeignRelease {
-                event: index,
+                event: index.index(),
                 thread: self.name(thread),
                 lock: self.lock(held.lock),
                 holder: self.name(other),
@@ -225,18 +234,18 @@ impl<'t> Walk<'t> {
         holders[at].depth -= 1;
         if holders[at].depth == 0 {
             let section = &mut self.sections[holders.swap_remove(at).section];
-            section.release = Some(index as u32);
-            let current = &mut self.current[thread as usize];
+            section.release = Some(index);
+            let current = &mut self.current[thread.index()];
             *current = self.sets.without(*current, section.held);
         }
         Ok(())
     }
 
-    fn name(&self, thread: u32) -> String {
-        self.trace.threads[thread as usize].to_string()
+    fn name(&self, thread: ThreadIndex) -> String {
+        self.trace.thread(thread).to_string()
     }
 
-    fn lock(&self, object: u32) -> String {
-        self.trace.objects[object as usize].display.clone()
+    fn lock(&self, object: ObjectIndex) -> String {
+        self.trace.object(object).display.clone()
     }
 }

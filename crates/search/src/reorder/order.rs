@@ -4,12 +4,14 @@
 //! within which every event has the same order to the rest of the world, and a vector clock is kept for each
 //! segment instead of each event.
 
-use threadbare_trace::Trace;
+use threadbare_trace::{EventIndex, ThreadIndex, Trace, index_types};
 
 use super::communication::Edge;
 
-/// A stretch of one thread's events without communication in between, as an index into [`Order`].
-pub type Segment = u32;
+index_types! {
+    /// A stretch of one thread's events without communication in between, as an index into [`Order`].
+    Segment;
+}
 
 /// The partial order of a trace.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub struct Order {
     /// By event.
     segment: Vec<Segment>,
     /// By segment: its thread, and how many segments its thread had before it.
-    place: Vec<(u32, u32)>,
+    place: Vec<(ThreadIndex, u32)>,
     /// By segment: for each thread, how many of its segments are over before this one begins.
     clocks: Vec<u32>,
 }
@@ -38,56 +40,56 @@ impl Order {
         // The thread's last event lets another thread go on.
         let mut speaks = vec![false; threads];
         let (mut next_edge, mut next_source) = (0, 0);
-        for (index, event) in trace.events.iter().enumerate() {
-            let thread = event.thread as usize;
-            let incoming = edges[next_edge..].iter().take_while(|edge| edge.to as usize == index).count();
+        for (index, event) in trace.indexed_events() {
+            let thread = event.thread.index();
+            let incoming = edges[next_edge..].iter().take_while(|edge| edge.to == index).count();
             if incoming > 0 || speaks[thread] || current[thread].is_none() {
                 let segment = order.begin(event.thread, current[thread]);
                 for edge in &edges[next_edge..next_edge + incoming] {
-                    order.join(segment, order.segment[edge.from as usize]);
+                    order.join(segment, order.segment[edge.from.index()]);
                 }
                 current[thread] = Some(segment);
             }
             next_edge += incoming;
-            speaks[thread] = sources.get(next_source).is_some_and(|&source| source as usize == index);
+            speaks[thread] = sources.get(next_source).is_some_and(|&source| source == index);
             next_source += usize::from(speaks[thread]);
             order.segment.push(current[thread].unwrap_or_default());
         }
         order
     }
 
-    fn begin(&mut self, thread: u32, previous: Option<Segment>) -> Segment {
-        let segment = self.place.len() as Segment;
+    fn begin(&mut self, thread: ThreadIndex, previous: Option<Segment>) -> Segment {
+        let segment = Segment::at(self.place.len());
         let number = match previous {
             Some(previous) => {
-                let start = previous as usize * self.threads;
+                let start = previous.index() * self.threads;
                 self.clocks.extend_from_within(start..start + self.threads);
-                self.place[previous as usize].1 + 1
+                self.place[previous.index()].1 + 1
             }
             None => {
                 self.clocks.extend(std::iter::repeat_n(0, self.threads));
                 0
             }
         };
-        self.clocks[segment as usize * self.threads + thread as usize] = number;
+        self.clocks[segment.index() * self.threads + thread.index()] = number;
         self.place.push((thread, number));
         segment
     }
 
     /// `segment` begins after `other` is over.
     fn join(&mut self, segment: Segment, other: Segment) {
-        let (into, from) = (segment as usize * self.threads, other as usize * self.threads);
+        let (into, from) = (segment.index() * self.threads, other.index() * self.threads);
         for thread in 0..self.threads {
             self.clocks[into + thread] = self.clocks[into + thread].max(self.clocks[from + thread]);
         }
-        let (thread, number) = self.place[other as usize];
-        let entry = &mut self.clocks[into + thread as usize];
+        let (thread, number) = self.place[other.index()];
+        let entry = &mut self.clocks[into + thread.index()];
         *entry = (*entry).max(number + 1);
     }
 
     /// The segment of an event.
-    pub fn segment(&self, event: u32) -> Segment {
-        self.segment[event as usize]
+    pub fn segment(&self, event: EventIndex) -> Segment {
+        self.segment[event.index()]
     }
 
     pub fn segments(&self) -> usize {
@@ -96,17 +98,17 @@ impl Order {
 
     /// How many segments its thread had before it.
     pub fn number(&self, segment: Segment) -> u32 {
-        self.place[segment as usize].1
+        self.place[segment.index()].1
     }
 
     /// How many segments of `thread` are over before this one begins.
-    pub fn over(&self, segment: Segment, thread: u32) -> u32 {
-        self.clocks[segment as usize * self.threads + thread as usize]
+    pub fn over(&self, segment: Segment, thread: ThreadIndex) -> u32 {
+        self.clocks[segment.index() * self.threads + thread.index()]
     }
 
     /// The partial order relation between events of different threads, by their segments.
     pub fn before(&self, a: Segment, b: Segment) -> bool {
-        let (thread, number) = self.place[a as usize];
+        let (thread, number) = self.place[a.index()];
         number < self.over(b, thread)
     }
 
@@ -117,8 +119,8 @@ impl Order {
 }
 
 /// Where edges begin, sorted, each once.
-fn sources(edges: &[Edge]) -> Vec<u32> {
-    let mut sources: Vec<u32> = edges.iter().map(|edge| edge.from).collect();
+fn sources(edges: &[Edge]) -> Vec<EventIndex> {
+    let mut sources: Vec<EventIndex> = edges.iter().map(|edge| edge.from).collect();
     sources.sort_unstable();
     sources.dedup();
     sources

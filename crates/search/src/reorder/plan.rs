@@ -3,7 +3,7 @@
 //! Turns say how far each thread goes and not where it then stands: what an anomaly makes of a variable may send a
 //! thread another way as soon as it has happened.
 
-use threadbare_trace::{Event, EventKind, Order, Policy, Turns};
+use threadbare_trace::{Event, EventIndex, EventKind, Order, Policy, ThreadIndex, Turns};
 
 use super::history::History;
 use super::schedule::Target;
@@ -11,7 +11,7 @@ use super::schedule::Target;
 /// Once an anomaly has come about, its threads go on in the order in which they came into it. It may do harm only if the
 /// right one goes on first.
 pub fn first_goes_on(history: &History, target: &Target) -> Policy {
-    let thread = |&event: &u32| history.trace().threads[history.thread(event) as usize].clone();
+    let thread = |&event: &EventIndex| history.trace().thread(history.thread(event)).clone();
     let first = target.sequence.iter().map(thread).collect();
     Policy::Ordered(Order { first, ..Order::default() })
 }
@@ -19,27 +19,27 @@ pub fn first_goes_on(history: &History, target: &Target) -> Policy {
 /// The turns that force a schedule: each event that a thread can stand before is one.
 ///
 /// Turns name threads by the order of their creation, which is that of the schedule and not that of the trace.
-pub fn turns(history: &History, schedule: &[u32]) -> Vec<Turns> {
-    let mut created = vec![0; history.threads()];
-    let mut last_created = 0;
+pub fn turns(history: &History, schedule: &[EventIndex]) -> Vec<Turns> {
+    let mut created = vec![ThreadIndex::MAIN; history.threads()];
+    let mut last_created = ThreadIndex::MAIN;
     let mut picks = Vec::new();
     for &event in schedule {
         if is_stop(history, event) {
-            picks.push(created[history.thread(event) as usize]);
+            picks.push(created[history.thread(event).index()]);
         }
         if let Some(child) = history.forked(event) {
-            last_created += 1;
-            created[child as usize] = last_created;
+            last_created = last_created.next();
+            created[child.index()] = last_created;
         }
     }
     Turns::of(picks)
 }
 
 /// A thread can stand before the event: it is neither bookkeeping nor the second half of a wait.
-fn is_stop(history: &History, event: u32) -> bool {
+fn is_stop(history: &History, event: EventIndex) -> bool {
     let Event { thread, kind, location, object, .. } = *history.event(event);
-    let before = history.local(event).checked_sub(1);
-    let first_half = before.map(|local| history.event(history.events_of(thread)[local as usize]));
+    let before = history.events_of(thread)[..history.local(event).index()].last();
+    let first_half = before.map(|&before| history.event(before));
     let is_second_half = first_half.is_some_and(|first| {
         first.location == location
             && match (first.kind, kind) {
@@ -65,8 +65,8 @@ mod tests {
 
     fn all_turns(trace: &Trace) -> Vec<(u32, u32)> {
         let history = History::new(trace.clone()).expect("it can be analysed");
-        let schedule: Vec<u32> = (0..trace.events.len() as u32).collect();
-        turns(&history, &schedule).iter().map(|turns| (turns.thread, turns.count)).collect()
+        let schedule: Vec<EventIndex> = EventIndex::first(trace.events.len()).collect();
+        turns(&history, &schedule).iter().map(|turns| (turns.thread.number(), turns.count)).collect()
     }
 
     /// Protects schedules that let threads be created in another order than they were.
@@ -75,7 +75,10 @@ mod tests {
         let forks = "T0|fork(T1)|1\nT0|fork(T2)|1\nT1|fork(T3)|2\nT2|fork(T4)|2\nT3|w(x)|3\nT4|w(x)|4\n";
         let trace = trace(forks);
         let history = History::new(trace.clone()).expect("it can be analysed");
-        let turns: Vec<u32> = turns(&history, &[0, 1, 3, 2, 4, 5]).iter().map(|turns| turns.thread).collect();
+        let turns: Vec<u32> = turns(&history, &[0, 1, 3, 2, 4, 5].map(EventIndex::new))
+            .iter()
+            .map(|turns| turns.thread.number())
+            .collect();
         assert_eq!(all_turns(&trace), [(0, 2), (1, 1), (2, 1), (3, 1), (4, 1)]);
         assert_eq!(turns, [0, 2, 1, 4, 3]);
     }

@@ -1,17 +1,17 @@
 //! What each read saw in the trace, and what it would see if events came in another order.
 
-use threadbare_trace::{Event, EventKind};
+use threadbare_trace::{Event, EventIndex, EventKind};
 
 use super::dependence::sees_last_write;
 use super::history::History;
 
 /// No write: the variable is as it was before the trace.
-const NONE: u32 = u32::MAX;
+const NONE: EventIndex = EventIndex::new(u32::MAX);
 
 /// By event, which write it saw.
 #[derive(Debug)]
 pub struct Reads {
-    seen: Vec<u32>,
+    seen: Vec<EventIndex>,
     /// Traces of other tools say nothing of values.
     has_values: bool,
 }
@@ -21,9 +21,9 @@ impl Reads {
         let events = &history.trace().events;
         let mut seen = vec![NONE; events.len()];
         let mut memory = Memory::new(history);
-        for event in 0..events.len() as u32 {
+        for event in EventIndex::first(events.len()) {
             if let Some(write) = memory.seen_by(event) {
-                seen[event as usize] = write;
+                seen[event.index()] = write;
             }
             memory.step(event);
         }
@@ -32,7 +32,7 @@ impl Reads {
     }
 
     /// The event reads nothing, or, with `memory` as it is now, what it read in the trace.
-    pub fn is_same(&self, memory: &Memory<'_>, event: u32) -> bool {
+    pub fn is_same(&self, memory: &Memory<'_>, event: EventIndex) -> bool {
         let Some(write) = memory.seen_by(event) else { return true };
         let same_value = || {
             let history = memory.history;
@@ -40,7 +40,7 @@ impl Reads {
                 && write != NONE
                 && reads_value_of(history.event(event), history.event(write))
         };
-        self.seen[event as usize] == write || self.has_values && same_value()
+        self.seen[event.index()] == write || self.has_values && same_value()
     }
 }
 
@@ -55,7 +55,7 @@ fn reads_value_of(read: &Event, write: &Event) -> bool {
 pub struct Memory<'h> {
     history: &'h History,
     /// By variable.
-    last: Vec<u32>,
+    last: Vec<EventIndex>,
 }
 
 impl<'h> Memory<'h> {
@@ -64,17 +64,17 @@ impl<'h> Memory<'h> {
     }
 
     /// The write that the event would see now; `None` if it sees none.
-    fn seen_by(&self, event: u32) -> Option<u32> {
+    fn seen_by(&self, event: EventIndex) -> Option<EventIndex> {
         if !self.history.event(event).kind.is_access() {
             return None;
         }
         let variable = self.history.variable(event);
-        sees_last_write(self.history, event, variable).then(|| self.last[variable as usize])
+        sees_last_write(self.history, event, variable).then(|| self.last[variable.index()])
     }
 
-    pub fn step(&mut self, event: u32) {
+    pub fn step(&mut self, event: EventIndex) {
         if self.history.event(event).kind.is_access() && self.history.writes(event) {
-            self.last[self.history.variable(event) as usize] = event;
+            self.last[self.history.variable(event).index()] = event;
         }
     }
 }

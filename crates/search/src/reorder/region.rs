@@ -5,7 +5,7 @@
 //! belongs to is not in a trace, but code that runs on without going back does so from lower to higher addresses,
 //! so an access that lies further back than the one before it began another pass.
 
-use threadbare_trace::Trace;
+use threadbare_trace::{Event, EventIndex, LocationIndex, Trace, index_types};
 
 use super::lockset::{Lockset, Locksets};
 use super::order::{Order, Segment};
@@ -19,52 +19,54 @@ pub enum Tier {
     Function,
 }
 
-/// An atomic region of the first tier; 0 for events that are in none.
-pub type Region = u32;
+index_types! {
+    /// An atomic region of the first tier.
+    Region;
+}
+
+impl Region {
+    /// The event is in no region.
+    pub const NONE: Region = Region::new(0);
+}
 
 /// The region of each event.
 pub fn regions(trace: &Trace, locksets: &Locksets, order: &Order) -> Vec<Region> {
-    let mut latest = 0;
+    let mut latest = Region::NONE;
     // For each thread the region it is in, and the segment that region began in.
     let mut current: Vec<Option<(Region, Segment)>> = vec![None; trace.threads.len()];
-    let region = |(index, event): (usize, &threadbare_trace::Event)| {
-        let current = &mut current[event.thread as usize];
-        if locksets.before(index as u32) == Lockset::EMPTY {
+    let region = |(index, event): (EventIndex, &Event)| {
+        let current = &mut current[event.thread.index()];
+        if locksets.before(index) == Lockset::EMPTY {
             *current = None;
-            return 0;
+            return Region::NONE;
         }
-        let segment = order.segment(index as u32);
+        let segment = order.segment(index);
         match *current {
             Some((region, began)) if began == segment => region,
             _ => {
-                latest += 1;
+                latest = latest.next();
                 *current = Some((latest, segment));
                 latest
             }
         }
     };
-    trace.events.iter().enumerate().map(region).collect()
+    trace.indexed_events().map(region).collect()
 }
 
 /// Event `b` is further on than `a`, earlier in the same thread, in the innermost function that both are in.
-pub fn same_pass(trace: &Trace, a: u32, b: u32) -> bool {
-    let (a, b) = (&trace.events[a as usize], &trace.events[b as usize]);
-    let address = |location: u32| trace.locations[location as usize].address;
+pub fn same_pass(trace: &Trace, a: EventIndex, b: EventIndex) -> bool {
+    let (a, b) = (trace.event(a), trace.event(b));
+    let address = |location: LocationIndex| trace.location(location).address;
     // Traces from elsewhere have no addresses, and many events.
     if address(a.location) == 0 {
         return false;
     }
-    let path = |stack: u32, location: u32| {
-        let mut path = vec![location];
-        let mut node = stack;
-        while node != 0 {
-            path.push(trace.stacks[node as usize].location);
-            node = trace.stacks[node as usize].parent;
-        }
+    let path = |event: &Event| {
+        let mut path: Vec<LocationIndex> = trace.calls(event.location, event.stack).collect();
         path.reverse();
         path
     };
-    let (from, to) = (path(a.stack, a.location), path(b.stack, b.location));
+    let (from, to) = (path(a), path(b));
     from.iter()
         .zip(&to)
         .find(|(from, to)| from != to)

@@ -18,44 +18,44 @@
 
 use std::sync::Arc;
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventIndex, EventKind, ObjectIndex, ThreadIndex};
 
 use super::communication::Edge;
 use super::dependence::Prefix;
-use super::history::History;
-use super::lockset::Held;
+use super::history::{History, LocalIndex};
+use super::lockset::{Held, SectionIndex};
 use super::reads::{Memory, Reads};
 use rustc_hash::FxHashMap as FastMap;
 
 /// Events of a trace in a new order.
-pub type Reordering = Vec<u32>;
+pub type Reordering = Vec<EventIndex>;
 
 /// What a schedule is to bring about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// Events of different threads that all are next at the same time.
-    pub stand: Vec<u32>,
+    pub stand: Vec<EventIndex>,
     /// After that, events that happen in this order; directly one after the other if they are those of `stand`.
-    pub sequence: Vec<u32>,
+    pub sequence: Vec<EventIndex>,
 }
 
 impl Target {
     /// Two conflicting accesses that nothing keeps apart, then both in this order.
-    pub fn race(events: &[u32]) -> Target {
+    pub fn race(events: &[EventIndex]) -> Target {
         Target { stand: events.to_vec(), sequence: events.to_vec() }
     }
 
     /// Events in this order, with anything in between.
-    pub fn sequence(events: &[u32]) -> Target {
+    pub fn sequence(events: &[EventIndex]) -> Target {
         Target { stand: Vec::new(), sequence: events.to_vec() }
     }
 
     /// Acquisitions that all wait for each other.
-    pub fn deadlock(events: &[u32]) -> Target {
+    pub fn deadlock(events: &[EventIndex]) -> Target {
         Target { stand: events.to_vec(), sequence: Vec::new() }
     }
 
-    fn events(&self) -> impl Iterator<Item = u32> {
+    fn events(&self) -> impl Iterator<Item = EventIndex> {
         self.stand.iter().chain(&self.sequence).copied()
     }
 }
@@ -65,30 +65,35 @@ impl Target {
 pub struct Generator {
     history: Arc<History>,
     /// By event, for acquisitions and releases that count: the critical section.
-    sections: Vec<u32>,
+    sections: Vec<SectionIndex>,
     reads: Arc<Reads>,
 }
 
 /// No critical section.
-const NONE: u32 = u32::MAX;
+const NONE: SectionIndex = SectionIndex::new(u32::MAX);
+
+/// A thread's first event.
+const FIRST: LocalIndex = LocalIndex::new(0);
+/// A thread may go on to its end.
+const NO_LIMIT: LocalIndex = LocalIndex::new(u32::MAX);
 
 /// Orders in which threads are brought to stand before their events are tried for up to this many threads.
-const MOST_PERMUTED: usize = 4;
+const MAX_PERMUTED: usize = 4;
 
 impl Generator {
     pub fn new(history: Arc<History>, reads: Arc<Reads>) -> Generator {
         let mut sections = vec![NONE; history.trace().events.len()];
         for (index, section) in history.locksets().sections().iter().enumerate() {
             for event in std::iter::once(section.acquire).chain(section.release) {
-                sections[event as usize] = index as u32;
+                sections[event.index()] = SectionIndex::at(index);
             }
         }
         Generator { history, sections, reads }
     }
 
     /// The critical section that the event begins or ends.
-    fn section(&self, event: u32) -> Option<u32> {
-        Some(self.sections[event as usize]).filter(|&section| section != NONE)
+    fn section(&self, event: EventIndex) -> Option<SectionIndex> {
+        Some(self.sections[event.index()]).filter(|&section| section != NONE)
     }
 
     /// Schedules, each made in another way: as close to the trace as can be, by the paper's algorithm, and where that
@@ -100,7 +105,7 @@ impl Generator {
         ways.filter_map(move |way| self.attempts(target).find_map(|order| self.make(way, target, &order)))
     }
 
-    fn make(&self, way: Way, target: &Target, order: &[u32]) -> Option<Reordering> {
+    fn make(&self, way: Way, target: &Target, order: &[EventIndex]) -> Option<Reordering> {
         let mut rearranged = Rearranged::new(self, target);
         rearranged.heeds_reads = way.heeds_reads;
         if way.keeps_others && !way.by_steps {
@@ -122,42 +127,43 @@ impl Generator {
     }
 
     /// Orders in which to bring the threads to stand before their events.
-    fn attempts(&self, target: &Target) -> impl Iterator<Item = Vec<u32>> {
+    fn attempts(&self, target: &Target) -> impl Iterator<Item = Vec<EventIndex>> {
         let stand = &target.stand;
-        let all = if stand.len() <= MOST_PERMUTED { permutations(stand) } else { vec![stand.clone()] };
+        let all = if stand.len() <= MAX_PERMUTED { permutations(stand) } else { vec![stand.clone()] };
         all.into_iter()
     }
 
     /// The lock that the event takes, if it does.
-    fn taken(&self, event: u32) -> Option<Held> {
-        let section = self.history.locksets().sections()[self.section(event)? as usize];
+    fn taken(&self, event: EventIndex) -> Option<Held> {
+        let section = self.history.locksets().section(self.section(event)?);
         (section.acquire == event).then_some(section.held)
     }
 
     /// What its thread has to take to go on from `event`: a wake-up takes the mutex in the same step.
-    fn wanted(&self, event: u32) -> Option<Held> {
+    fn wanted(&self, event: EventIndex) -> Option<Held> {
         match self.history.event(event).kind {
             EventKind::Wake => {
                 let events = self.history.events_of(self.history.thread(event));
-                self.taken(*events.get(self.history.local(event) as usize + 1)?)
+                self.taken(*events.get(self.history.local(event).next().index())?)
             }
             _ => self.taken(event),
         }
     }
 
-    /// The place among its thread's events of the outermost acquisition that protects `event`, or its own.
-    fn outermost(&self, event: u32) -> u32 {
+    /// Where the outermost acquisition that protects `event` is among its thread's events; the event itself if none
+    /// does.
+    fn outermost(&self, event: EventIndex) -> LocalIndex {
         let history = &self.history;
         let (thread, local) = (history.thread(event), history.local(event));
         let events = history.events_of(thread);
         let mut held: Vec<Held> = history.locksets().held(history.lockset(event)).to_vec();
         let mut outermost = local;
         // Back from the event, until every held lock was met: the one met last was taken first.
-        let mut earlier = history.lock_events(thread, 0, local).iter().rev().copied().chain([0]);
+        let mut earlier = history.lock_events(thread, FIRST, local).iter().rev().copied().chain([FIRST]);
         while !held.is_empty()
             && let Some(local) = earlier.next()
         {
-            let taken = self.taken(events[local as usize]);
+            let taken = self.taken(events[local.index()]);
             if let Some(at) = held.iter().position(|lock| Some(*lock) == taken) {
                 held.swap_remove(at);
                 outermost = local;
@@ -195,7 +201,7 @@ impl Way {
 }
 
 /// Every order of a few items.
-pub fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
+pub fn permutations<T: Copy>(items: &[T]) -> Vec<Vec<T>> {
     if items.len() < 2 {
         return vec![items.to_vec()];
     }
@@ -212,14 +218,14 @@ pub fn permutations(items: &[u32]) -> Vec<Vec<u32>> {
 struct Rearranged<'g> {
     generator: &'g Generator,
     schedule: Reordering,
-    /// How many events of each thread are in it.
-    done: Vec<u32>,
-    /// How many there may be for now.
-    limits: Vec<u32>,
+    /// By thread: its first event that is not in it.
+    done: Vec<LocalIndex>,
+    /// By thread: the event that it may not go beyond for now.
+    limits: Vec<LocalIndex>,
     /// Who holds each lock, with its critical section.
-    holders: FastMap<u32, Vec<u32>>,
+    holders: FastMap<ObjectIndex, Vec<SectionIndex>>,
     /// Threads that are being brought somewhere.
-    underway: Vec<u32>,
+    underway: Vec<ThreadIndex>,
     memory: Memory<'g>,
     /// Others stop where they would read something else than in the trace.
     heeds_reads: bool,
@@ -233,8 +239,8 @@ impl<'g> Rearranged<'g> {
         let mut rearranged = Rearranged {
             generator,
             schedule: Vec::new(),
-            done: vec![0; threads],
-            limits: vec![u32::MAX; threads],
+            done: vec![FIRST; threads],
+            limits: vec![NO_LIMIT; threads],
             holders: FastMap::default(),
             underway: Vec::new(),
             memory: Memory::new(&generator.history),
@@ -252,9 +258,9 @@ impl<'g> Rearranged<'g> {
     }
 
     /// The event's thread may come to stand before it, and no further.
-    fn limit(&mut self, event: u32) {
+    fn limit(&mut self, event: EventIndex) {
         let (thread, local) = (self.history().thread(event), self.history().local(event));
-        let limit = &mut self.limits[thread as usize];
+        let limit = &mut self.limits[thread.index()];
         *limit = (*limit).min(local);
     }
 
@@ -262,35 +268,35 @@ impl<'g> Rearranged<'g> {
     /// outermost locks.
     fn keep_others(&mut self, target: &Target) {
         let stops = self.stops_before(target.events());
-        let horizon = target.events().max().unwrap_or(0);
+        let horizon = target.events().max().unwrap_or_default();
         self.follow_trace(horizon, &stops);
     }
 
     /// Step 1 for the next event of a sequence: what happened before it, without the threads of later ones beyond the
     /// outermost locks of these.
-    fn keep_until_next(&mut self, sequence: &[u32]) {
+    fn keep_until_next(&mut self, sequence: &[EventIndex]) {
         let (next, later) = (sequence[0], &sequence[1..]);
         let mut stops = self.stops_before(later.iter().copied());
-        stops[self.history().thread(next) as usize] = self.history().local(next);
+        stops[self.history().thread(next).index()] = self.history().local(next);
         self.follow_trace(next, &stops);
     }
 
     /// How far each thread may go without taking the outermost locks of these events.
-    fn stops_before(&self, events: impl Iterator<Item = u32>) -> Vec<u32> {
+    fn stops_before(&self, events: impl Iterator<Item = EventIndex>) -> Vec<LocalIndex> {
         let mut stops = self.limits.clone();
         for event in events {
-            let stop = &mut stops[self.history().thread(event) as usize];
+            let stop = &mut stops[self.history().thread(event).index()];
             *stop = (*stop).min(self.generator.outermost(event));
         }
         stops
     }
 
     /// All that happened before `horizon` and can happen now, up to where each thread has to stop.
-    fn follow_trace(&mut self, horizon: u32, stops: &[u32]) {
+    fn follow_trace(&mut self, horizon: EventIndex, stops: &[LocalIndex]) {
         let history = self.history();
         let mut edges = history.edges();
-        for event in 0..horizon {
-            let (thread, local) = (history.thread(event) as usize, history.local(event));
+        for event in EventIndex::first(horizon.index()) {
+            let (thread, local) = (history.thread(event).index(), history.local(event));
             let incoming = edges.iter().take_while(|edge| edge.to == event).count();
             let may = local == self.done[thread] && local < stops[thread];
             if may && self.is_enabled(event, &edges[..incoming]) {
@@ -303,19 +309,19 @@ impl<'g> Rearranged<'g> {
     /// Step 1 for a prefix that is known to be possible.
     fn keep(&mut self, prefix: &Prefix) {
         let history = self.history();
-        let mut left: u64 = prefix.iter().map(|&count| u64::from(count)).sum();
-        let mut event = 0;
+        let mut left: u64 = prefix.iter().map(|end| u64::from(end.number())).sum();
+        let mut event = EventIndex::default();
         while left > 0 {
-            if history.local(event) < prefix[history.thread(event) as usize] {
+            if history.local(event) < prefix[history.thread(event).index()] {
                 self.add(event);
                 left -= 1;
             }
-            event += 1;
+            event = event.next();
         }
     }
 
     /// Brings each of the threads that are to stand past its last release of a lock that another of them will hold.
-    fn clear(&mut self, stand: &[u32]) -> bool {
+    fn clear(&mut self, stand: &[EventIndex]) -> bool {
         let history = self.history();
         let locksets = history.locksets();
         stand.iter().all(|&event| {
@@ -324,17 +330,17 @@ impl<'g> Rearranged<'g> {
             let held: Vec<Held> =
                 others.flat_map(|&other| locksets.held(history.lockset(other))).copied().collect();
             let events = history.events_of(thread);
-            let is_wanted = |&&place: &&u32| {
-                let lock = history.event(events[place as usize]).object;
+            let is_wanted = |&&local: &&LocalIndex| {
+                let lock = history.event(events[local.index()]).object;
                 held.iter().any(|held| held.lock == lock)
             };
-            let last = history.lock_events(thread, 0, local).iter().rev().find(is_wanted);
-            last.is_none_or(|&last| self.bring(thread, last + 1))
+            let last = history.lock_events(thread, FIRST, local).iter().rev().find(is_wanted);
+            last.is_none_or(|&last| self.bring(thread, last.next()))
         })
     }
 
     /// Step 2.
-    fn bring_about(mut self, target: &Target, order: &[u32], by_steps: bool) -> Option<Reordering> {
+    fn bring_about(mut self, target: &Target, order: &[EventIndex], by_steps: bool) -> Option<Reordering> {
         let history = self.history();
         for &event in order {
             if !self.bring(history.thread(event), history.local(event)) {
@@ -347,8 +353,8 @@ impl<'g> Rearranged<'g> {
                 self.keep_until_next(&target.sequence[at..]);
             }
             let next = target.sequence[at + 1..].iter().find(|&&later| history.thread(later) == thread);
-            self.limits[thread as usize] = next.map_or(u32::MAX, |&next| history.local(next));
-            if !self.bring(thread, history.local(event) + 1) {
+            self.limits[thread.index()] = next.map_or(NO_LIMIT, |&next| history.local(next));
+            if !self.bring(thread, history.local(event).next()) {
                 return None;
             }
         }
@@ -356,18 +362,18 @@ impl<'g> Rearranged<'g> {
         adjacent.then_some(self.schedule)
     }
 
-    /// Runs `thread` until `count` of its events are done. `false` when that cannot be.
-    fn bring(&mut self, thread: u32, count: u32) -> bool {
-        if self.done[thread as usize] >= count {
+    /// Runs `thread` until its events before `end` are done. `false` when that cannot be.
+    fn bring(&mut self, thread: ThreadIndex, end: LocalIndex) -> bool {
+        if self.done[thread.index()] >= end {
             return true;
         }
-        if count > self.limits[thread as usize] || self.underway.contains(&thread) {
+        if end > self.limits[thread.index()] || self.underway.contains(&thread) {
             return false;
         }
         self.underway.push(thread);
         let mut possible = true;
-        while possible && self.done[thread as usize] < count {
-            let event = self.history().events_of(thread)[self.done[thread as usize] as usize];
+        while possible && self.done[thread.index()] < end {
+            let event = self.history().events_of(thread)[self.done[thread.index()].index()];
             possible = self.bring_what_is_needed(event);
             if possible {
                 self.add(event);
@@ -378,21 +384,21 @@ impl<'g> Rearranged<'g> {
     }
 
     /// Runs others until `event` can happen.
-    fn bring_what_is_needed(&mut self, event: u32) -> bool {
+    fn bring_what_is_needed(&mut self, event: EventIndex) -> bool {
         let history = self.history();
         history
             .incoming(event)
-            .all(|edge| self.bring(history.thread(edge.from), history.local(edge.from) + 1))
+            .all(|edge| self.bring(history.thread(edge.from), history.local(edge.from).next()))
             && self.free_what_is_wanted(event)
     }
 
-    fn free_what_is_wanted(&mut self, event: u32) -> bool {
+    fn free_what_is_wanted(&mut self, event: EventIndex) -> bool {
         let history = self.history();
-        let sections = history.locksets().sections();
         while let Some(section) = self.in_the_way(event) {
-            let section = sections[section as usize];
-            let freed =
-                section.release.is_some_and(|release| self.bring(section.thread, history.local(release) + 1));
+            let section = history.locksets().section(section);
+            let freed = section
+                .release
+                .is_some_and(|release| self.bring(section.thread, history.local(release).next()));
             if !freed {
                 return false;
             }
@@ -401,37 +407,38 @@ impl<'g> Rearranged<'g> {
     }
 
     /// A critical section of another thread that keeps `event` from happening.
-    fn in_the_way(&self, event: u32) -> Option<u32> {
+    fn in_the_way(&self, event: EventIndex) -> Option<SectionIndex> {
         let wanted = self.generator.wanted(event)?;
-        let sections = self.history().locksets().sections();
+        let locksets = self.history().locksets();
         let holders = self.holders.get(&wanted.lock)?;
-        holders.iter().copied().find(|&section| !(sections[section as usize].held.shared && wanted.shared))
+        holders.iter().copied().find(|&section| !(locksets.section(section).held.shared && wanted.shared))
     }
 
-    fn is_enabled(&self, event: u32, incoming: &[Edge]) -> bool {
+    fn is_enabled(&self, event: EventIndex, incoming: &[Edge]) -> bool {
         let history = self.history();
-        let is_done = |event: u32| history.local(event) < self.done[history.thread(event) as usize];
+        let is_done = |event: EventIndex| history.local(event) < self.done[history.thread(event).index()];
         incoming.iter().all(|edge| edge.observed && !self.heeds_reads || is_done(edge.from))
             && self.in_the_way(event).is_none()
             && (!self.heeds_reads || !self.is_misled_by(event))
     }
 
     /// The event's thread has read something else than in the trace, or would then have.
-    fn is_misled_by(&self, event: u32) -> bool {
-        self.misled[self.history().thread(event) as usize]
+    fn is_misled_by(&self, event: EventIndex) -> bool {
+        self.misled[self.history().thread(event).index()]
             || !self.generator.reads.is_same(&self.memory, event)
     }
 
-    fn add(&mut self, event: u32) {
+    fn add(&mut self, event: EventIndex) {
         let history = self.history();
         if self.heeds_reads {
-            self.misled[history.thread(event) as usize] = self.is_misled_by(event);
+            self.misled[history.thread(event).index()] = self.is_misled_by(event);
         }
-        self.done[history.thread(event) as usize] += 1;
+        let done = &mut self.done[history.thread(event).index()];
+        *done = done.next();
         self.memory.step(event);
         self.schedule.push(event);
         if let Some(index) = self.generator.section(event) {
-            let section = history.locksets().sections()[index as usize];
+            let section = history.locksets().section(index);
             let holders = self.holders.entry(section.held.lock).or_default();
             if section.acquire == event {
                 holders.push(index);
@@ -456,10 +463,10 @@ mod tests {
         let trace = import::std(text.as_bytes()).expect("the trace is well formed");
         let history = Arc::new(History::new(trace).expect("it can be analysed"));
         let label =
-            |event: u32| history.trace().locations[history.event(event).location as usize].frames[0].line;
+            |event: EventIndex| history.trace().location(history.event(event).location).frames[0].line;
         let events = pair.map(|wanted| {
-            let all = 0..history.trace().events.len() as u32;
-            all.into_iter().find(|&event| label(event) == wanted).expect("there is such an event")
+            let mut all = EventIndex::first(history.trace().events.len());
+            all.find(|&event| label(event) == wanted).expect("there is such an event")
         });
         let generator = Generator::new(Arc::clone(&history), Arc::new(Reads::of(&history)));
         let schedule = generator.schedules(&Target::race(&events)).next()?;

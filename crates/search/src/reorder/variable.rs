@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{Event, ObjectName, Trace};
+use threadbare_trace::{Event, ObjectIndex, ObjectName, StackIndex, ThreadIndex, Trace, index_types};
 
-/// A piece of memory whose parts are accessed together, as an index into [`Variables`].
-pub type Variable = u32;
+index_types! {
+    /// A piece of memory whose parts are accessed together, as an index into [`Variables`].
+    Variable;
+}
 
 /// Which objects are the same variable.
 #[derive(Debug)]
@@ -25,19 +27,20 @@ impl Variables {
     pub fn of(trace: &Trace) -> Variables {
         let mut sizes: Vec<u64> = vec![0; trace.objects.len()];
         for event in trace.events.iter().filter(|event| event.kind.is_access()) {
-            let size = &mut sizes[event.object as usize];
+            let size = &mut sizes[event.object.index()];
             *size = (*size).max(u64::from(event.size)).max(1);
         }
-        let mut blocks: HashMap<Block<'_>, Vec<(i128, u32)>> = HashMap::new();
+        let mut blocks: HashMap<Block<'_>, Vec<(i128, ObjectIndex)>> = HashMap::new();
         let mut offset = Vec::with_capacity(trace.objects.len());
         for (index, object) in trace.objects.iter().enumerate() {
-            let (block, start) = block(&object.name, index as u32);
+            let (block, start) = block(&object.name, ObjectIndex::at(index));
             offset.push(start);
             if sizes[index] > 0 {
-                blocks.entry(block).or_default().push((start, index as u32));
+                blocks.entry(block).or_default().push((start, ObjectIndex::at(index)));
             }
         }
-        let mut variables = Variables { of: vec![0; trace.objects.len()], offset, mixed: Vec::new() };
+        let mut variables =
+            Variables { of: vec![Variable::default(); trace.objects.len()], offset, mixed: Vec::new() };
         let mut blocks: Vec<_> = blocks.into_values().collect();
         blocks.sort();
         for mut objects in blocks {
@@ -48,7 +51,7 @@ impl Variables {
     }
 
     /// Gives each run of overlapping objects of one block a variable.
-    fn group(&mut self, objects: &[(i128, u32)], sizes: &[u64]) {
+    fn group(&mut self, objects: &[(i128, ObjectIndex)], sizes: &[u64]) {
         let mut end = None;
         for &(start, object) in objects {
             if end.is_some_and(|end| start < end) {
@@ -56,9 +59,9 @@ impl Variables {
             } else {
                 self.mixed.push(false);
             }
-            let own_end = start + i128::from(sizes[object as usize]);
+            let own_end = start + i128::from(sizes[object.index()]);
             end = Some(end.map_or(own_end, |end: i128| end.max(own_end)));
-            self.of[object as usize] = self.mixed.len() as Variable - 1;
+            self.of[object.index()] = Variable::at(self.mixed.len() - 1);
         }
     }
 
@@ -68,18 +71,18 @@ impl Variables {
 
     /// The variable that an access is to.
     pub fn variable(&self, event: &Event) -> Variable {
-        self.of[event.object as usize]
+        self.of[event.object.index()]
     }
 
     /// Accesses to it may touch different bytes.
     pub fn is_mixed(&self, variable: Variable) -> bool {
-        self.mixed[variable as usize]
+        self.mixed[variable.index()]
     }
 
     /// The two accesses have a byte in common.
     pub fn overlap(&self, a: &Event, b: &Event) -> bool {
         let range = |event: &Event| {
-            let start = self.offset[event.object as usize];
+            let start = self.offset[event.object.index()];
             (start, start + i128::from(event.size.max(1)))
         };
         let ((a_start, a_end), (b_start, b_end)) = (range(a), range(b));
@@ -92,17 +95,17 @@ impl Variables {
 enum Block<'t> {
     Global(&'t str),
     Heap {
-        site: u32,
-        thread: u32,
+        site: StackIndex,
+        thread: ThreadIndex,
         ordinal: u32,
     },
-    Stack(u32),
+    Stack(ThreadIndex),
     Memory,
     /// Something that overlaps nothing.
-    Own(u32),
+    Own(ObjectIndex),
 }
 
-fn block(name: &ObjectName, index: u32) -> (Block<'_>, i128) {
+fn block(name: &ObjectName, index: ObjectIndex) -> (Block<'_>, i128) {
     match name {
         ObjectName::Global { symbol, offset } => (Block::Global(symbol), (*offset).into()),
         &ObjectName::Heap { site, thread, ordinal, offset } => {

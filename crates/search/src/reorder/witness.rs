@@ -6,10 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use threadbare_trace::{EventKind, Outcome};
+use threadbare_trace::{EventIndex, EventKind, ObjectIndex, Outcome, ThreadIndex};
 
 use super::communication::Edge;
-use super::history::History;
+use super::history::{History, LocalIndex};
 use super::reads::{Memory, Reads};
 use super::schedule::Target;
 use rustc_hash::FxHashMap as FastMap;
@@ -43,13 +43,13 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Impossible {
     /// An event comes before an earlier one of its thread.
-    OutOfThreadOrder(u32),
+    OutOfThreadOrder(EventIndex),
     /// An event comes before one that lets it go on.
-    TooEarly(u32),
+    TooEarly(EventIndex),
     /// An event takes a lock that another thread holds.
-    LockHeld(u32),
+    LockHeld(EventIndex),
     /// The target is not reached: this event is not where it should be.
-    NotThere(u32),
+    NotThere(EventIndex),
 }
 
 /// Checks schedules of one trace.
@@ -65,7 +65,7 @@ impl Checker {
     }
 
     /// Checks a schedule for `target`.
-    pub fn check(&self, schedule: &[u32], target: &Target) -> Result<Verdict, Impossible> {
+    pub fn check(&self, schedule: &[EventIndex], target: &Target) -> Result<Verdict, Impossible> {
         let history = &self.history;
         let positions = Positions::of(history, schedule)?;
         check_order(history, &positions)?;
@@ -77,14 +77,15 @@ impl Checker {
 
     /// Every read sees what it saw. If the last thing that a thread does is a read of the anomaly, what it sees
     /// changes nothing any more.
-    fn keeps_reads(&self, schedule: &[u32], target: &Target) -> bool {
-        let thread = |event: u32| self.history.thread(event) as usize;
-        let mut last_of_thread = vec![NONE; self.history.threads()];
+    fn keeps_reads(&self, schedule: &[EventIndex], target: &Target) -> bool {
+        let thread = |event: EventIndex| self.history.thread(event).index();
+        let mut last_of_thread = vec![None; self.history.threads()];
         for &event in schedule {
-            last_of_thread[thread(event)] = event;
+            last_of_thread[thread(event)] = Some(event);
         }
-        let no_longer_matters =
-            |event: u32| target.sequence.contains(&event) && last_of_thread[thread(event)] == event;
+        let no_longer_matters = |event: EventIndex| {
+            target.sequence.contains(&event) && last_of_thread[thread(event)] == Some(event)
+        };
         let mut memory = Memory::new(&self.history);
         schedule.iter().all(|&event| {
             let same = self.reads.is_same(&memory, event);
@@ -97,27 +98,27 @@ impl Checker {
 /// Where each event is in the schedule.
 struct Positions(Vec<u32>);
 
-/// No event, or no place.
-const NONE: u32 = u32::MAX;
+/// The event is not in the schedule.
+const NOWHERE: u32 = u32::MAX;
 
 impl Positions {
     /// If every thread's events are the first of what it did, in order.
-    fn of(history: &History, schedule: &[u32]) -> Result<Positions, Impossible> {
-        let mut done = vec![0; history.threads()];
-        let mut positions = vec![NONE; end(schedule) as usize];
+    fn of(history: &History, schedule: &[EventIndex]) -> Result<Positions, Impossible> {
+        let mut done = vec![LocalIndex::default(); history.threads()];
+        let mut positions = vec![NOWHERE; end(schedule)];
         for (at, &event) in schedule.iter().enumerate() {
-            let done = &mut done[history.thread(event) as usize];
+            let done = &mut done[history.thread(event).index()];
             if history.local(event) != *done {
                 return Err(Impossible::OutOfThreadOrder(event));
             }
-            *done += 1;
-            positions[event as usize] = at as u32;
+            *done = done.next();
+            positions[event.index()] = at as u32;
         }
         Ok(Positions(positions))
     }
 
-    fn get(&self, event: u32) -> Option<u32> {
-        self.0.get(event as usize).copied().filter(|&position| position != NONE)
+    fn get(&self, event: EventIndex) -> Option<u32> {
+        self.0.get(event.index()).copied().filter(|&position| position != NOWHERE)
     }
 
     /// If `to` happens, then after `from`.
@@ -127,8 +128,8 @@ impl Positions {
 }
 
 /// One more than the last event of the trace that is in the schedule.
-fn end(schedule: &[u32]) -> u32 {
-    schedule.iter().max().map_or(0, |last| last + 1)
+fn end(schedule: &[EventIndex]) -> usize {
+    schedule.iter().max().map_or(0, |last| last.index() + 1)
 }
 
 fn check_order(history: &History, positions: &Positions) -> Result<(), Impossible> {
@@ -138,13 +139,13 @@ fn check_order(history: &History, positions: &Positions) -> Result<(), Impossibl
 
 /// A thread that holds a lock, whether it only reads, and how often it took it.
 struct Holder {
-    thread: u32,
+    thread: ThreadIndex,
     shared: bool,
     depth: u32,
 }
 
-fn check_locks(history: &History, schedule: &[u32]) -> Result<(), Impossible> {
-    let mut locks: FastMap<u32, Vec<Holder>> = FastMap::default();
+fn check_locks(history: &History, schedule: &[EventIndex]) -> Result<(), Impossible> {
+    let mut locks: FastMap<ObjectIndex, Vec<Holder>> = FastMap::default();
     for &index in schedule {
         let event = history.event(index);
         if event.outcome != Outcome::Done {
@@ -181,7 +182,7 @@ fn check_locks(history: &History, schedule: &[u32]) -> Result<(), Impossible> {
 /// order, and at the end if it has to be without interruption.
 fn check_target(
     history: &History,
-    schedule: &[u32],
+    schedule: &[EventIndex],
     target: &Target,
     positions: &Positions,
 ) -> Result<(), Impossible> {
@@ -196,8 +197,8 @@ fn check_target(
     let start = schedule.len() - target.sequence.len();
     for &event in &target.stand {
         let events = history.events_of(history.thread(event));
-        let local = history.local(event) as usize;
-        let before = |event: u32| positions.get(event).is_some_and(|at| (at as usize) < start);
+        let local = history.local(event).index();
+        let before = |event: EventIndex| positions.get(event).is_some_and(|at| (at as usize) < start);
         if before(event) || (local > 0 && !before(events[local - 1])) {
             return Err(Impossible::NotThere(event));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::{End, Failure, FailureKind, Pending, Trace, TracePlace};
+use threadbare_trace::{End, Failure, FailureKind, Pending, ThreadIndex, Trace, TracePlace};
 
 use super::paint::{Style, Text};
 use super::words;
@@ -59,7 +59,7 @@ fn scene(places: &UserCode<'_>, at: &TracePlace) -> Option<String> {
         let function = if frame.function.is_empty() { "" } else { &format!("in {} ", frame.function) };
         return Some(format!("{function}at {frame}, {thread_name}"));
     }
-    let location = places.trace.locations.get(at.location as usize)?;
+    let location = places.trace.locations.get(at.location.index())?;
     (!location.frames.is_empty()).then(|| format!("{location}, {thread_name}"))
 }
 
@@ -79,7 +79,7 @@ fn circles(places: &UserCode<'_>) -> Vec<Text> {
     let events = &places.trace.events;
     let last_quarter = &events[events.len() - events.len() / 4..];
     let steps = last_quarter.iter().filter(|event| !event.kind.is_silent()).count();
-    let mut seen: BTreeMap<u32, Vec<UserLine<'_>>> = BTreeMap::new();
+    let mut seen: BTreeMap<ThreadIndex, Vec<UserLine<'_>>> = BTreeMap::new();
     for event in last_quarter {
         let Some(place) = places.of(event) else { continue };
         let lines = seen.entry(event.thread).or_default();

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use threadbare_trace::ThreadIndex;
+
 use super::paint::{Style, Text};
 use super::rows::{Block, Cell};
 use super::setting::Setting;
@@ -17,7 +19,7 @@ const INDENT: usize = 2;
 
 /// A thread that is shown.
 struct Lane {
-    thread: u32,
+    thread: ThreadIndex,
     /// `0.2`.
     number: String,
     routine: String,
@@ -58,8 +60,9 @@ fn choose_lanes(places: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Ve
 
 /// In the order of thread numbers.
 fn lanes(places: &UserCode<'_>, blocks: &[Block<'_>], wanted: impl Fn(&Cell<'_>) -> bool) -> Vec<Lane> {
-    let mut threads: Vec<u32> = cells(blocks).filter(|cell| wanted(cell)).map(|cell| cell.thread).collect();
-    threads.sort_by_key(|&thread| (places.trace.threads.get(thread as usize), thread));
+    let mut threads: Vec<ThreadIndex> =
+        cells(blocks).filter(|cell| wanted(cell)).map(|cell| cell.thread).collect();
+    threads.sort_by_key(|&thread| (places.trace.threads.get(thread.index()), thread));
     threads.dedup();
     let lane = |thread| Lane {
         thread,
@@ -82,7 +85,8 @@ fn share(columns: usize, width: usize) -> usize {
 }
 
 fn bands(setting: &mut Setting<'_>, blocks: &[Block<'_>], lanes: &[Lane], columns: bool) -> Vec<Band> {
-    let lane_of: HashMap<u32, usize> = lanes.iter().enumerate().map(|(i, lane)| (lane.thread, i)).collect();
+    let lane_of: HashMap<ThreadIndex, usize> =
+        lanes.iter().enumerate().map(|(i, lane)| (lane.thread, i)).collect();
     let mut band = |block: &Block<'_>| match block {
         Block::LeftOut(switches) => {
             Band::Across(Text::new(Style::Dim, &format!("⋮ {switches} switches left out")))

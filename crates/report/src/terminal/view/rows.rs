@@ -1,6 +1,6 @@
 //! From events to rows: the lines a thread executed, and what it saw and did there.
 
-use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Outcome, TracePlace};
+use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Outcome, ThreadIndex, TracePlace};
 
 use super::headline;
 use super::stretch::{Stretch, stretches};
@@ -36,7 +36,7 @@ pub enum Block<'a> {
 /// What one thread did.
 #[derive(Clone, Debug)]
 pub struct Cell<'a> {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     pub rows: Vec<Row<'a>>,
     /// See [`Stretch::interrupted`].
     pub interrupted: bool,
@@ -204,7 +204,7 @@ fn add_end<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>) {
             }
         }
         End::Failed(Failure { kind: FailureKind::Livelock, .. }) => {}
-        End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } if at.location != 0 => {
+        End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } if !at.location.is_none() => {
             add_failure(places, blocks, at);
         }
         _ => {}
@@ -227,7 +227,7 @@ fn waiting<'a>(places: &UserCode<'a>) -> Vec<Cell<'a>> {
 fn add_failure<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, at: &TracePlace) {
     let thread = at.thread;
     let place = places.of_failure(at);
-    let location = places.trace.locations.get(at.location as usize).filter(|known| !known.frames.is_empty());
+    let location = places.trace.locations.get(at.location.index()).filter(|known| !known.frames.is_empty());
     let nameless = || location.map_or_else(|| words::NO_LINE.into(), ToString::to_string);
     let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));
     row.failure = Some(headline::title(places.trace));

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Trace};
+use threadbare_trace::{Event, EventKind, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace};
 
 /// What one thread did between two switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    pub thread: u32,
+    pub thread: ThreadIndex,
     /// The events, silent ones among them.
     pub events: Range<usize>,
     /// The thread could have gone on, but another was let run.
@@ -29,7 +29,7 @@ pub fn stretches(trace: &Trace) -> Vec<Stretch> {
 }
 
 /// An operation a thread stands before: its kind and object.
-type Next = (EventKind, u32);
+type Next = (EventKind, ObjectIndex);
 
 fn mark_interrupted(trace: &Trace, stretches: &mut [Stretch]) {
     let next = next_operations(trace, stretches);
@@ -47,7 +47,7 @@ fn mark_interrupted(trace: &Trace, stretches: &mut [Stretch]) {
 /// What the thread of each stretch stood before when the stretch ended; `None` when it had ended.
 fn next_operations(trace: &Trace, stretches: &[Stretch]) -> Vec<Option<Next>> {
     let pending = trace.pending.iter().map(|pending| (pending.thread, (pending.kind, pending.object)));
-    let mut ahead: HashMap<u32, Next> = pending.collect();
+    let mut ahead: HashMap<ThreadIndex, Next> = pending.collect();
     let mut next: Vec<Option<Next>> = Vec::with_capacity(stretches.len());
     for stretch in stretches.iter().rev() {
         let first = &trace.events[stretch.events.start];
@@ -66,9 +66,9 @@ fn is_giving_way(kind: EventKind) -> bool {
 #[derive(Default)]
 struct State {
     /// Object and thread, once for each time the thread took it.
-    locked: Vec<(u32, u32)>,
-    read_locked: Vec<(u32, u32)>,
-    ended: Vec<u32>,
+    locked: Vec<(ObjectIndex, ThreadIndex)>,
+    read_locked: Vec<(ObjectIndex, ThreadIndex)>,
+    ended: Vec<ThreadIndex>,
 }
 
 impl State {
@@ -87,12 +87,14 @@ impl State {
         }
     }
 
-    fn can_go_on(&self, trace: &Trace, thread: u32, (kind, object): Next) -> bool {
-        let others = |held: &[(u32, u32)]| held.iter().any(|&(what, who)| what == object && who != thread);
+    fn can_go_on(&self, trace: &Trace, thread: ThreadIndex, (kind, object): Next) -> bool {
+        let others = |held: &[(ObjectIndex, ThreadIndex)]| {
+            held.iter().any(|&(what, who)| what == object && who != thread)
+        };
         match kind {
             EventKind::Lock => !others(&self.locked) && !others(&self.read_locked),
             EventKind::ReadLock => !others(&self.locked),
-            EventKind::Join => match trace.objects.get(object as usize).map(|object| &object.name) {
+            EventKind::Join => match trace.objects.get(object.index()).map(|object| &object.name) {
                 Some(ObjectName::Thread(joined)) => self.ended.contains(joined),
                 _ => false,
             },
@@ -109,7 +111,7 @@ impl State {
     }
 }
 
-fn remove(held: &mut Vec<(u32, u32)>, entry: (u32, u32)) {
+fn remove(held: &mut Vec<(ObjectIndex, ThreadIndex)>, entry: (ObjectIndex, ThreadIndex)) {
     if let Some(position) = held.iter().rposition(|&held| held == entry) {
         held.swap_remove(position);
     }

@@ -3,7 +3,8 @@
 mod run;
 
 use threadbare_trace::{
-    End, EventKind, FailureKind, Frame, Location, Object, ObjectName, Outcome, StackNode, TracePlace,
+    End, EventKind, FailureKind, Frame, Location, LocationIndex, Object, ObjectIndex, ObjectName, Outcome,
+    StackIndex, StackNode, ThreadIndex, TracePlace,
 };
 
 use run::{Run, WIDTH, frame};
@@ -94,8 +95,10 @@ fn a_deadlock_says_who_waits_for_whom() {
     run.event(2, Begin, 3, "", 0);
     run.event(2, Lock, 4, "accounts[1].lock", 0);
     let (first, second) = (run.object("accounts[0].lock"), run.object("accounts[1].lock"));
-    run.trace.objects.push(Object { name: ObjectName::Thread(1), display: "thread 0.1".into() });
-    run.blocked(0, Join, 17, 3, &[1]);
+    run.trace
+        .objects
+        .push(Object { name: ObjectName::Thread(ThreadIndex::new(1)), display: "thread 0.1".into() });
+    run.blocked(0, Join, 17, ObjectIndex::new(3), &[1]);
     run.blocked(1, Lock, 5, second, &[2]);
     run.blocked(2, Lock, 5, first, &[1]);
     run.fail(FailureKind::Deadlock, "", 0, 0);
@@ -247,11 +250,11 @@ fn library_frames_give_way_to_the_callers_line() {
         Frame { function: "strlen".into(), file: "/usr/include/string.h".into(), line: 9, column: 1 };
     let libc = Frame { function: "__strlen_avx2".into(), ..Frame::default() };
     run.trace.locations.push(Location { address: 99, frames: vec![libc, header] });
-    run.trace.stacks.push(StackNode { parent: 0, location: 12 });
+    run.trace.stacks.push(StackNode { parent: StackIndex::new(0), location: LocationIndex::new(12) });
     let location = run.trace.locations.len() as u32 - 1;
     let event = run.event(0, EventKind::Read, location, "name", 0);
-    (event.stack, event.size) = (1, 8);
-    run.event(0, EventKind::Failure, location, "", 0).stack = 1;
+    (event.stack, event.size) = (StackIndex::new(1), 8);
+    run.event(0, EventKind::Failure, location, "", 0).stack = StackIndex::new(1);
     run.fail(FailureKind::Signal(11), "address 0x0", 0, location);
     run.shows(
         "\
@@ -356,9 +359,9 @@ fn a_trace_with_holes_is_still_shown() {
     let mut run = Run::new(0, 0, &[]);
     run.shows("finished without a failure\n");
     run.event(7, EventKind::Lock, 0, "", 0);
-    run.event(7, EventKind::Read, 9, "", 1).object = 9;
-    run.trace.stacks.push(StackNode { parent: 1, location: 9 });
-    run.trace.events[1].stack = 1;
+    run.event(7, EventKind::Read, 9, "", 1).object = ObjectIndex::new(9);
+    run.trace.stacks.push(StackNode { parent: StackIndex::new(1), location: LocationIndex::new(9) });
+    run.trace.events[1].stack = StackIndex::new(1);
     run.fail(FailureKind::ExitCode(3), "", 9, 9);
     run.shows(
         "\

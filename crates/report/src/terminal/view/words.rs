@@ -1,6 +1,6 @@
 //! What events and waits are called.
 
-use threadbare_trace::{Event, EventKind, ObjectName, Outcome, Pending};
+use threadbare_trace::{Event, EventKind, ObjectIndex, ObjectName, Outcome, Pending, ThreadIndex};
 
 use threadbare_hunt::user_code::UserCode;
 
@@ -76,7 +76,7 @@ pub fn value(value: u64, size: u32) -> String {
 
 /// An event that no source line is known for.
 pub fn nameless(places: &UserCode<'_>, event: &Event) -> String {
-    let location = places.trace.locations.get(event.location as usize);
+    let location = places.trace.locations.get(event.location.index());
     let known = location.filter(|location| !location.frames.is_empty());
     match (known, event.kind.is_access()) {
         (Some(location), true) => location.to_string(),
@@ -116,8 +116,8 @@ pub fn waiting(places: &UserCode<'_>, pending: &Pending) -> String {
 }
 
 /// The thread that a join is about.
-pub fn joined(places: &UserCode<'_>, object: u32) -> Option<u32> {
-    match places.trace.objects.get(object as usize)?.name {
+pub fn joined(places: &UserCode<'_>, object: ObjectIndex) -> Option<ThreadIndex> {
+    match places.trace.objects.get(object.index())?.name {
         ObjectName::Thread(thread) => Some(thread),
         _ => None,
     }
@@ -128,7 +128,7 @@ pub fn holders(places: &UserCode<'_>, pending: &Pending) -> String {
     if pending.holders.is_empty() || pending.kind == EventKind::Join {
         return String::new();
     }
-    let name = |&holder: &u32| {
+    let name = |&holder: &ThreadIndex| {
         if holder == pending.thread { "itself".to_string() } else { places.thread(holder) }
     };
     let names: Vec<String> = pending.holders.iter().map(name).collect();

@@ -1,8 +1,9 @@
 //! Traces built by hand.
 
 use threadbare_trace::{
-    End, Event, EventKind, Failure, FailureKind, Frame, Location, MemoryOrder, Object, ObjectName, Outcome,
-    Pending, StackNode, ThreadId, Trace, TracePlace,
+    End, Event, EventKind, Failure, FailureKind, Frame, Location, LocationIndex, MemoryOrder, Object,
+    ObjectIndex, ObjectName, Outcome, Pending, StackIndex, StackNode, ThreadId, ThreadIndex, Trace,
+    TracePlace,
 };
 
 use super::super::View;
@@ -33,40 +34,50 @@ impl Run {
         Run { trace, source: source.to_vec() }
     }
 
-    pub fn object(&mut self, display: &str) -> u32 {
+    pub fn object(&mut self, display: &str) -> ObjectIndex {
         let known = self.trace.objects.iter().position(|object| object.display == display);
         let index = known.unwrap_or(self.trace.objects.len());
         if known.is_none() {
             let name = ObjectName::Global { symbol: display.into(), offset: 0 };
             self.trace.objects.push(Object { name, display: display.into() });
         }
-        index as u32
+        ObjectIndex::at(index)
     }
 
     pub fn event(&mut self, thread: u32, kind: EventKind, line: u32, object: &str, value: u64) -> &mut Event {
-        let object = if object.is_empty() { 0 } else { self.object(object) };
+        let object = if object.is_empty() { ObjectIndex::NONE } else { self.object(object) };
         self.trace.events.push(Event {
-            thread,
+            thread: ThreadIndex::new(thread),
             kind,
             order: MemoryOrder::Relaxed,
             outcome: Outcome::Done,
             size: if kind.is_access() { 4 } else { 0 },
             object,
-            location: line,
-            stack: 0,
+            location: LocationIndex::new(line),
+            stack: StackIndex::EMPTY,
             value,
         });
         self.trace.events.last_mut().expect("just pushed")
     }
 
-    pub fn blocked(&mut self, thread: u32, kind: EventKind, line: u32, object: u32, holders: &[u32]) {
-        let holders = holders.to_vec();
-        let pending = Pending { thread, kind, object, location: line, stack: 0, blocked: true, holders };
-        self.trace.pending.push(pending);
+    pub fn blocked(&mut self, thread: u32, kind: EventKind, line: u32, object: ObjectIndex, holders: &[u32]) {
+        self.trace.pending.push(Pending {
+            thread: ThreadIndex::new(thread),
+            kind,
+            object,
+            location: LocationIndex::new(line),
+            stack: StackIndex::EMPTY,
+            blocked: true,
+            holders: holders.iter().copied().map(ThreadIndex::new).collect(),
+        });
     }
 
     pub fn fail(&mut self, kind: FailureKind, message: &str, thread: u32, location: u32) {
-        let at = TracePlace { thread, location, stack: 0 };
+        let at = TracePlace {
+            thread: ThreadIndex::new(thread),
+            location: LocationIndex::new(location),
+            stack: StackIndex::EMPTY,
+        };
         self.trace.end = End::Failed(Failure::new(kind, message, at));
     }
 
