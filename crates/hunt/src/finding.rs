@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use threadbare_formats::Clip;
 use threadbare_search::{Anomaly, Harm, Tuple};
-use threadbare_trace::hash::fingerprint;
+use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
 use crate::source::Source;
@@ -124,7 +124,7 @@ impl Finding {
     pub(crate) fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
         let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
         let program = program.replace(|letter| !is_plain(letter), "-");
-        let fingerprint = fingerprint(self.identity(clip).as_bytes()) as u32;
+        let fingerprint = short_fingerprint(self.identity(clip).as_bytes());
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
         whole_file::write_into(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
@@ -134,11 +134,11 @@ impl Finding {
     /// The same for the same finding of another hunt.
     fn identity(&self, clip: &Clip) -> String {
         if let Some(anomaly) = &self.anomaly {
-            return anomaly.identity.clone();
+            return format!("{}\0", anomaly.identity);
         }
         let text = |line: &SourceLine| format!("{}:{}:{}", line.function, line.line, line.column);
         let lines: Vec<String> = self.locations.iter().map(text).collect();
-        format!("{}\0{}", lines.join(","), clip.message)
+        format!("{}\0{}\0", lines.join(","), clip.message)
     }
 }
 
