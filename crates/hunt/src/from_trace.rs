@@ -11,13 +11,13 @@ use crate::{Emit, Event, Finding, HuntError, Summary};
 /// Predicts from `trace`. Each prediction is a finding labelled `witnessed` or `possible`.
 pub fn predict(trace: Trace, patterns: &[Pattern], emit: &mut Emit<'_>) -> Result<Summary, PredictError> {
     let mut summary = Summary::new(Instant::now());
-    summary.events = trace.events.len() as u64;
+    let events = trace.events.len() as u64;
     let predictor = Predictor::new(History::new(Arc::new(trace))?);
     let predictions = predictor.predict(patterns);
     let is_witnessed = |verdict: Verdict| verdict == Verdict::Witnessed;
     let witnessed = predictions.list.iter().filter(|prediction| is_witnessed(prediction.verdict)).count();
     let figures = summary.predictions();
-    figures.infeasible = predictions.infeasible.len() as u64;
+    figures.analysed(events, predictions.infeasible.len() as u64);
     figures.witnessed = Some(witnessed as u64);
     for prediction in &predictions.list {
         figures.predicted(prediction.kind.name());

@@ -218,7 +218,9 @@ impl<'a> Session<'a> {
     fn take_conclusion(&mut self, conclusion: Conclusion, method: &'static str) -> Result<(), HuntError> {
         match conclusion {
             Conclusion::Predicted { kind } => self.summary.predictions().predicted(kind),
-            Conclusion::Infeasible { count } => self.summary.predictions().infeasible += count,
+            Conclusion::Analysed { events, infeasible } => {
+                self.summary.predictions().analysed(events, infeasible);
+            }
             Conclusion::NotAnalysed { reason } => return Err(HuntError::NotAnalysed(reason)),
             Conclusion::Confirmed { anomaly, evidence } => {
                 return self.take_anomaly(*anomaly, *evidence, method);

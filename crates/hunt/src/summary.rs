@@ -61,6 +61,8 @@ pub struct Stopped {
 /// Predictions in figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PredictionFigures {
+    /// Events of the runs that were predicted from.
+    pub events: u64,
     pub predicted: u64,
     pub confirmed: u64,
     /// Confirmed, and the run failed.
@@ -74,6 +76,11 @@ pub struct PredictionFigures {
 }
 
 impl PredictionFigures {
+    pub(crate) fn analysed(&mut self, events: u64, infeasible: u64) {
+        self.events += events;
+        self.infeasible += infeasible;
+    }
+
     pub(crate) fn predicted(&mut self, kind: &'static str) {
         self.predicted += 1;
         self.kinds.entry(kind).or_default()[0] += 1;

@@ -125,8 +125,9 @@ impl Confirming {
         };
         let predictor = Predictor::new(history);
         let predictions = predictor.predict(&self.config.patterns);
-        let count = predictions.infeasible.len() as u64;
-        self.conclusions.push(Conclusion::Infeasible { count });
+        let events = recording.trace.events.len() as u64;
+        let infeasible = predictions.infeasible.len() as u64;
+        self.conclusions.push(Conclusion::Analysed { events, infeasible });
         let analysis = Arc::new(Analysis { predictor, plan });
         for prediction in predictions.list {
             let confirmation = Confirmation::new(Arc::clone(&analysis), prediction);

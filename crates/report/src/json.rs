@@ -194,7 +194,8 @@ impl SummaryLine {
         SummaryLine {
             r#type: "summary",
             runs: summary.runs,
-            events: summary.events,
+            // Of predictions, the events that they were made from.
+            events: summary.predictions.as_ref().map_or(summary.events, |figures| figures.events),
             seconds: summary.seconds,
             findings: summary.findings,
             unconfirmed: summary.unconfirmed,

@@ -143,10 +143,11 @@ impl Settings {
 /// Something that a strategy has concluded from the runs.
 #[derive(Debug)]
 pub enum Conclusion {
+    /// A run with so many events was predicted from. So many candidates had no schedule: they were found false without
+    /// a run.
+    Analysed { events: u64, infeasible: u64 },
     /// An anomaly of this kind was predicted for the first time.
     Predicted { kind: &'static str },
-    /// So many candidates have no schedule: they were found false without a run.
-    Infeasible { count: u64 },
     /// The trace of a run cannot be analysed, for this reason.
     NotAnalysed { reason: String },
     /// An anomaly was predicted, and a run showed it.

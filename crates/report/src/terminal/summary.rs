@@ -17,7 +17,7 @@ fn predictions(summary: &Summary, figures: &PredictionFigures) -> String {
     match figures.witnessed {
         Some(witnessed) => format!(
             "{predicted} predicted from {} events: {witnessed} witnessed, {} possible; {seconds:.1} s",
-            summary.events,
+            figures.events,
             predicted - witnessed,
         ),
         None => format!(
