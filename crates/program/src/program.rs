@@ -241,16 +241,16 @@ impl Program {
 
     /// The module that an address of the process belongs to. Modules do not overlap, so that it is the one
     /// that starts last before the address, if it reaches that far.
-    fn at(&self, address: u64) -> Option<Place<'_>> {
+    fn at(&self, address: u64) -> Option<ModuleAddress<'_>> {
         let below = self.modules.iter().enumerate().filter(|(_, module)| module.start <= address);
         let (number, module) = below.max_by_key(|(_, module)| module.start)?;
         let loaded = module.loaded()?;
-        Some(Place { number, module, loaded, address: loaded.linked(address)? })
+        Some(ModuleAddress { number, module, loaded, address: loaded.linked(address)? })
     }
 }
 
 /// An address within a module.
-struct Place<'program> {
+struct ModuleAddress<'program> {
     number: usize,
     module: &'program Module,
     loaded: &'program Loaded,
@@ -258,7 +258,7 @@ struct Place<'program> {
     address: u64,
 }
 
-impl<'program> Place<'program> {
+impl<'program> ModuleAddress<'program> {
     fn image(&self) -> &'program Image {
         &self.loaded.image
     }

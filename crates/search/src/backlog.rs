@@ -9,7 +9,7 @@ pub struct Backlog<K, T> {
     /// By the key of their first item.
     batches: BTreeMap<K, Batch<K, T>>,
     bytes: u64,
-    most: u64,
+    max_bytes: u64,
     dropped: u64,
 }
 
@@ -25,9 +25,9 @@ struct Batch<K, T> {
 impl<K: Ord + Clone, T> Backlog<K, T> {
     const ITEM: u64 = size_of::<(K, T)>() as u64;
 
-    /// At most `most` bytes.
-    pub fn new(most: u64) -> Backlog<K, T> {
-        Backlog { batches: BTreeMap::new(), bytes: 0, most, dropped: 0 }
+    /// An empty backlog, for at most `max_bytes` of items.
+    pub fn new(max_bytes: u64) -> Backlog<K, T> {
+        Backlog { batches: BTreeMap::new(), bytes: 0, max_bytes, dropped: 0 }
     }
 
     pub fn push(&mut self, key: K, item: T) {
@@ -56,7 +56,7 @@ impl<K: Ord + Clone, T> Backlog<K, T> {
 
     fn make_room(&mut self) {
         let mut are_single = false;
-        while self.bytes > self.most && !are_single {
+        while self.bytes > self.max_bytes && !are_single {
             are_single = true;
             for Batch { rest, .. } in self.batches.values_mut().filter(|batch| !batch.rest.is_empty()) {
                 let dropped = rest.drain(..rest.len().div_ceil(2)).len() as u64;
@@ -66,7 +66,7 @@ impl<K: Ord + Clone, T> Backlog<K, T> {
                 are_single = false;
             }
         }
-        while self.bytes > self.most
+        while self.bytes > self.max_bytes
             && let Some((_, batch)) = self.batches.pop_last()
         {
             self.bytes -= Self::ITEM + batch.shared;

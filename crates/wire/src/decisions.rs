@@ -1,17 +1,19 @@
-//! What could have been, as the runtime writes it: a decision after the other.
+//! The decisions of a run, as the runtime writes them.
 
 use threadbare_trace::ThreadIndex;
 
 use crate::words::Words;
 
-/// The decisions of a run, one after the other, each some words: the records in the log by then, the state of
-/// the program, the index of the thread that was picked, and as a set of bits who could have been.
+/// The decisions of a run, one after the other. Each is a few words: how many records were in the log by then, the
+/// state of the program, the thread that was picked, and a set of bits with a bit for each thread that could have
+/// been picked.
 #[derive(Clone, Debug)]
 pub struct Decisions<'a>(Words<'a>);
 
-/// Before so many records were written, somebody had to be picked.
+/// A point in a run at which a thread had to be picked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
+    /// Records in the log by then.
     pub records: u64,
     /// Two decisions with the same number were made in the same state of the program.
     pub state: u64,

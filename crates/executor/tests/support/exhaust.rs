@@ -20,14 +20,14 @@ pub struct Exhausted {
     pub complete: bool,
 }
 
-/// A schedule to be tried: as another one for so many decisions, and then this thread.
+/// A schedule to be tried: the first `len` picks of an earlier run, and then this thread.
 struct Branch {
     picked: Rc<[ThreadIndex]>,
     len: usize,
     thread: ThreadIndex,
 }
 
-/// Runs `plan` and all that could have been instead, at most `max_runs` runs, and shows each to `visit`.
+/// Runs `plan`, and then every other schedule, in at most `max_runs` runs. Shows each run to `visit`.
 ///
 /// The plan's own turns, steps and policy say how the first run goes, and the policy what comes after a branch.
 pub fn exhaust(

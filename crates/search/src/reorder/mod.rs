@@ -32,7 +32,7 @@ pub mod variable;
 pub mod witness;
 
 pub use error::TraceError;
-pub use history::History;
+pub use history::{History, LocalIndex};
 pub use region::Tier;
 pub use schedule::Target;
 pub use witness::Verdict;
