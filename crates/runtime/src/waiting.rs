@@ -118,6 +118,8 @@ extern "C" fn barrier_wait(barrier: Barrier, pc: u64) -> c_int {
 /// call of it is made from here.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
+// Up to Rust 1.88 the lint did not know that a naked function is emitted once, so that a label may have a name.
+#[allow(named_asm_labels)]
 pub unsafe extern "C" fn pthread_once(control: *mut c_int, routine: extern "C" fn()) -> c_int {
     naked_asm!(
         ".cfi_startproc",

@@ -11,24 +11,8 @@ use std::{fs, io};
 use super::project::Compiler;
 use crate::problem::Problem;
 
-macro_rules! source {
-    ($($file:literal),+ $(,)?) => {
-        [$(($file, include_str!(concat!("../../../facade/src/", $file)))),+]
-    };
-}
-
-const SOURCE: [(&str, &str); 10] = source![
-    "lib.rs",
-    "hint.rs",
-    "panic.rs",
-    "raw.rs",
-    "sync/mod.rs",
-    "sync/barrier.rs",
-    "sync/condvar.rs",
-    "sync/mutex.rs",
-    "sync/poisoning.rs",
-    "sync/rwlock.rs",
-];
+/// Its files, with their paths: the build script lists all of them.
+const SOURCE: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/facade.rs"));
 
 /// The file name that the compiler looks for, of a crate that is called `std` to users: in messages, in names of
 /// types, in paths.

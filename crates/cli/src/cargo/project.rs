@@ -30,6 +30,12 @@ impl Compiler {
             version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default().to_owned();
         Ok(Compiler { program, version, host })
     }
+
+    /// The number after `1.` of its release; of one that does not say, more than any.
+    pub fn release(&self) -> u32 {
+        let release = self.version.lines().find_map(|line| line.strip_prefix("release: 1."));
+        release.and_then(|rest| rest.split('.').next()?.parse().ok()).unwrap_or(u32::MAX)
+    }
 }
 
 /// A cargo project as `cargo metadata` describes it.
@@ -117,7 +123,7 @@ impl Project {
             .args(selection)
             .stdin(Stdio::null())
             .stderr(Stdio::inherit());
-        wrapper::insert(&mut cargo, &facade::prepare(&self.compiler)?, &runtime)?;
+        wrapper::insert(&mut cargo, &self.compiler, &facade::prepare(&self.compiler)?, &runtime)?;
         let result = cargo.output().map_err(|error| Problem::new(format!("cannot run cargo: {error}")))?;
         let wants_tests = command == "test";
         let artifacts = Message::parse_stream(&result.stdout[..]).filter_map(|message| match message {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::facade;
+use super::project::Compiler;
 use crate::exit;
 use crate::output::say;
 use crate::problem::Problem;
@@ -18,6 +19,10 @@ use crate::problem::Problem;
 const FACADE: &str = "THREADBARE_FACADE";
 /// Names the directory of the runtime library.
 const RUNTIME: &str = "THREADBARE_RUNTIME";
+/// Set when the compiler has to be told that crates with and without instrumentation are mixed on purpose.
+const MIXED: &str = "THREADBARE_MIXED";
+/// The first release (1.91) that has to be told. Those before do not know the flag.
+const TOLD_SINCE: u32 = 91;
 /// The wrapper that the user has, which comes after this one.
 const NEXT: &str = "THREADBARE_NEXT_WRAPPER";
 
@@ -30,14 +35,23 @@ pub struct CompilerCall {
     command: Vec<OsString>,
     facade: PathBuf,
     runtime: PathBuf,
+    mixed: bool,
 }
 
 /// Makes cargo call us instead of its compiler.
-pub fn insert(cargo: &mut Command, facade: &Path, runtime: &Path) -> Result<(), Problem> {
+pub fn insert(
+    cargo: &mut Command,
+    compiler: &Compiler,
+    facade: &Path,
+    runtime: &Path,
+) -> Result<(), Problem> {
     let this = std::env::current_exe()
         .map_err(|error| Problem::new(format!("cannot find the program's own file: {error}")))?;
     if let Some(next) = std::env::var_os("RUSTC_WRAPPER").filter(|next| !next.is_empty()) {
         cargo.env(NEXT, next);
+    }
+    if compiler.release() >= TOLD_SINCE {
+        cargo.env(MIXED, "1");
     }
     cargo.env("RUSTC_WRAPPER", this).env(FACADE, facade).env(RUNTIME, runtime);
     Ok(())
@@ -49,7 +63,8 @@ pub fn call() -> Option<CompilerCall> {
     let first = arguments.next().filter(|first| first != "threadbare")?;
     let (facade, runtime) = (std::env::var_os(FACADE)?, std::env::var_os(RUNTIME)?);
     let command = std::env::var_os(NEXT).into_iter().chain([first]).chain(arguments).collect();
-    Some(CompilerCall { command, facade: facade.into(), runtime: runtime.into() })
+    let mixed = std::env::var_os(MIXED).is_some();
+    Some(CompilerCall { command, facade: facade.into(), runtime: runtime.into(), mixed })
 }
 
 pub fn compile(call: CompilerCall) -> Result<u8, Problem> {
@@ -116,7 +131,8 @@ fn instrument(command: &mut Command, call: &CompilerCall) {
     command
         // For this one call: the flags are not stable yet.
         .env("RUSTC_BOOTSTRAP", "1")
-        .args(["-Zsanitizer=thread", "-Zexternal-clangrt", "-Cunsafe-allow-abi-mismatch=sanitizer"])
+        .args(["-Zsanitizer=thread", "-Zexternal-clangrt"])
+        .args(call.mixed.then_some("-Cunsafe-allow-abi-mismatch=sanitizer"))
         .args(["-Cdebuginfo=2", "-Cstrip=none", "-Cforce-unwind-tables=yes", THROUGH_LIBC])
         .arg("--extern")
         .arg(of("std=", &facade::library(&call.facade)))
