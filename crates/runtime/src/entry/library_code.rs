@@ -1,0 +1,94 @@
+//! Code of a language's standard library inside the program, as the tool has found it.
+//!
+//! Who does something is not the innermost function but the innermost that is not merely passed through: a
+//! `Vec` that grows is the work of whoever pushes.
+
+use std::hash::Hasher as _;
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::CodeClass;
+use threadbare_wire::{CODE_BYTES, CODE_OFFSET, Code};
+
+use crate::entry::{log, modules};
+use crate::hash::Mix;
+use crate::hooks::calls;
+use crate::memory::layout::WIRE;
+use crate::schedule::carrier::Carrier;
+
+/// Whether what is done in each call stack is a quiet affair, by number of the stack; `None` where nobody
+/// asked yet.
+static QUIET: Carrier<Vec<Option<bool>>> = Carrier::new(Vec::new());
+
+/// What was last asked for, by a hash of the address: the address and its class. Nothing is called from address 0.
+static LATEST: Carrier<[(u64, Option<CodeClass>); LATEST_LEN]> = Carrier::new([(0, None); LATEST_LEN]);
+const LATEST_LEN: usize = 512;
+
+fn table() -> &'static [Code] {
+    let count = log::control().code.load(Ordering::Relaxed).min(CODE_BYTES / size_of::<Code>() as u64);
+    // SAFETY: the region is mapped, and the tool writes to it only before the program starts.
+    unsafe { std::slice::from_raw_parts((WIRE + CODE_OFFSET) as *const Code, count as usize) }
+}
+
+/// The class of the function around the call that returns to `pc`; `None` for the program's own.
+fn class(pc: u64) -> Option<CodeClass> {
+    let mut mix = Mix::default();
+    mix.write_u64(pc);
+    let latest = &mut LATEST.get()[mix.finish() as usize % LATEST_LEN];
+    if latest.0 != pc {
+        *latest = (pc, find(pc));
+    }
+    latest.1
+}
+
+fn find(pc: u64) -> Option<CodeClass> {
+    let address = pc.checked_sub(modules::program_base() + 1)?;
+    let table = table();
+    let after = table.partition_point(|code| code.start <= address);
+    let code = table.get(after.checked_sub(1)?)?;
+    if address < code.end { CodeClass::from_number(code.class) } else { None }
+}
+
+/// It is the program's own code that does this, or nobody knows better.
+pub fn is_users(pc: u64) -> bool {
+    class(pc).is_none()
+}
+
+/// What is done at `pc`, by the running thread, is the library's own affair: nothing for the schedule.
+#[inline]
+pub fn is_quiet(pc: u64) -> bool {
+    is_there() && look(pc)
+}
+
+/// The program has Rust's standard library in it.
+pub fn is_there() -> bool {
+    log::control().code.load(Ordering::Relaxed) != 0
+}
+
+fn look(pc: u64) -> bool {
+    match class(pc) {
+        None => false,
+        Some(CodeClass::Quiet) => true,
+        Some(CodeClass::Passing) => is_quiet_stack(calls::current()),
+    }
+}
+
+fn is_quiet_stack(node: u32) -> bool {
+    let known = QUIET.get();
+    if known.len() <= node as usize {
+        known.resize(node as usize + 1, None);
+    }
+    if let Some(quiet) = known[node as usize] {
+        return quiet;
+    }
+    let quiet = match calls::caller(node) {
+        // Nobody's but the library's, as before a thread gets to the program's own code.
+        None => true,
+        Some((pc, parent)) => match class(pc) {
+            None => false,
+            Some(CodeClass::Quiet) => true,
+            Some(CodeClass::Passing) => is_quiet_stack(parent),
+        },
+    };
+    QUIET.get()[node as usize] = Some(quiet);
+    quiet
+}

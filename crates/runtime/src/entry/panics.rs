@@ -1,0 +1,107 @@
+//! Panics of Rust programs.
+//!
+//! The facade tells of each one before any hook prints it. Whether it matters is known only at the end: it may be
+//! caught, or expected by a test. A process that ends with [`EXIT_CODE`] ends because of one, and so does one
+//! that aborts in the function that panicked: with `panic = "abort"`, or where a panic must not unwind.
+
+use std::ffi::{c_int, c_void};
+
+use threadbare_trace::EventKind;
+use threadbare_wire::Ending;
+
+use crate::active;
+use crate::entry::log::Entry;
+use crate::entry::modules::{_Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetIP, UnwindContext};
+use crate::hooks::calls;
+use crate::schedule::carrier::Carrier;
+use crate::schedule::scheduler;
+use crate::schedule::scheduler::{Scene, finish_at};
+
+/// What `std` and the test harness exit with after a panic.
+pub const EXIT_CODE: c_int = 101;
+
+struct Panic {
+    scene: Scene,
+    /// The stack pointer of the innermost instrumented function.
+    frame: u64,
+    message: String,
+}
+
+/// In the order they happened.
+static PANICS: Carrier<Vec<Panic>> = Carrier::new(Vec::new());
+
+#[unsafe(no_mangle)]
+extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
+    if !active() {
+        return;
+    }
+    // SAFETY: the facade's text.
+    let message = unsafe { std::slice::from_raw_parts(message, length) };
+    let scene = Scene {
+        thread: scheduler::get().current as u32,
+        pc: innermost_instrumented_call(),
+        stack: calls::current(),
+    };
+    if scheduler::get().running {
+        Entry::new(EventKind::Failure, scene.pc, 0).write();
+    }
+    let frame = calls::innermost_stack_pointer();
+    PANICS.get().push(Panic { scene, frame, message: String::from_utf8_lossy(message).into_owned() });
+}
+
+/// Where the innermost instrumented function has called out of instrumented code: the line that panics, and
+/// not one of those that carry a panic out.
+pub fn innermost_instrumented_call() -> u64 {
+    extern "C" fn visit(context: *mut UnwindContext, search: *mut c_void) -> c_int {
+        // SAFETY: the unwinder's context, and the pair passed below.
+        unsafe {
+            let search = &mut *search.cast::<(u64, u64)>();
+            // What the unwinder calls this is the stack pointer of the frame at its call.
+            if (_Unwind_GetCFA(context) as u64) < search.0 {
+                return 0;
+            }
+            search.1 = _Unwind_GetIP(context) as u64;
+        }
+        // Stops the walk.
+        4
+    }
+    let mut search = (calls::innermost_stack_pointer(), 0u64);
+    // SAFETY: walks the running thread's own stack.
+    unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
+    search.1
+}
+
+/// The process exits with `code`: if that is because of a panic, the run ends with it.
+pub fn exits(code: c_int) {
+    if code == EXIT_CODE {
+        finish_with_cause();
+    }
+}
+
+/// The process aborts: if the panic of its thread was never left, the run ends with that.
+pub fn aborts() {
+    let current = scheduler::get().current as u32;
+    let frame = calls::innermost_stack_pointer();
+    if PANICS.get().last().is_some_and(|panic| panic.scene.thread == current && panic.frame == frame) {
+        finish_with_cause();
+    }
+}
+
+fn finish_with_cause() {
+    let panics = PANICS.get();
+    // The last one ended the process, but it may only pass on what it heard from another thread.
+    let cause = panics.iter().rev().find(|panic| !passes_on(&panic.message)).or(panics.last());
+    if let Some(Panic { scene, message, .. }) = cause {
+        finish_at(scene, Ending::Panic, 0, message);
+    }
+}
+
+/// The words of `join().unwrap()`, of a scope, and of `lock().unwrap()` after somebody else panicked, and those of
+/// a panic that comes to where it must not.
+fn passes_on(message: &str) -> bool {
+    message.ends_with("Any { .. }")
+        || message == "a scoped thread panicked"
+        || message.contains("PoisonError { .. }")
+        || message == "panic in a function that cannot unwind"
+        || message == "panic in a destructor during cleanup"
+}

@@ -1,0 +1,27 @@
+//! Functions of which glibc has an old version besides the present one.
+//!
+//! A program that gcc linked against ThreadSanitizer's library asks for them by name alone, because that library
+//! had them so. Given the name alone, the dynamic linker finds glibc's oldest version: a `realpath` that allocates
+//! nothing, a `pthread_cond_init` that knows no clocks. So they are here, and lead to what was meant; others are where they belong.
+
+use crate::entry::real::real;
+
+/// Exports each name, with arguments as they come in registers.
+macro_rules! present {
+    ($($name:ident @ $version:literal ($($arg:ident),*);)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: usize),*) -> usize {
+            real!($name @ $version ($($arg => usize),*) -> usize)
+        }
+    )+ };
+}
+
+present! {
+    fmemopen @ c"GLIBC_2.22" (buffer, size, mode);
+    glob @ c"GLIBC_2.27" (pattern, flags, on_error, result);
+    glob64 @ c"GLIBC_2.27" (pattern, flags, on_error, result);
+    pthread_attr_getaffinity_np @ c"GLIBC_2.3.4" (attributes, size, set);
+    pthread_cond_init @ c"GLIBC_2.3.2" (condition, attributes);
+    realpath @ c"GLIBC_2.3" (path, resolved);
+    regexec @ c"GLIBC_2.3.4" (expression, text, count, matches, flags);
+}

@@ -1,0 +1,88 @@
+//! The numbers under which the program has its files. Two of them are the tool's, and not the program's to close or to
+//! take.
+
+use std::ffi::c_int;
+
+use threadbare_wire::{MEMORY_FD, SOCKET_FD};
+
+use crate::active;
+use crate::entry::real::real;
+use crate::memory::heap;
+use crate::os::{io, system};
+
+pub fn is_the_tools(descriptor: c_int) -> bool {
+    active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
+}
+
+/// Refuses a descriptor, as one that there is not.
+pub fn bad_descriptor() -> c_int {
+    system::fail(libc::EBADF)
+}
+
+/// The program's descriptors.
+pub fn all() -> Vec<c_int> {
+    // Listing a directory makes libc allocate memory.
+    heap::for_runtime(|| {
+        let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+        let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter(|&number| !is_the_tools(number)).collect()
+    })
+}
+
+/// Both numbers mean the same open file.
+pub fn are_same(one: c_int, other: c_int) -> bool {
+    const KCMP_FILE: u64 = 0;
+    let me = system::call(libc::SYS_getpid, [0; 6]) as u64;
+    one == other || system::call(libc::SYS_kcmp, [me, me, KCMP_FILE, one as u64, other as u64, 0]) == 0
+}
+
+/// `new` is to become another number of `old`, and no longer what it was.
+fn take_over(old: c_int, new: c_int) {
+    // SAFETY: a plain system call.
+    if active() && old != new && unsafe { libc::fcntl(old, libc::F_GETFD) } >= 0 {
+        io::forget(|own| own == new);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    if is_the_tools(new) {
+        return bad_descriptor();
+    }
+    take_over(old, new);
+    real!(dup2(old => c_int, new => c_int) -> c_int)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    if is_the_tools(new) {
+        return bad_descriptor();
+    }
+    take_over(old, new);
+    real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+    let close = |first: u32, last: u32| match first <= last {
+        true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
+        false => 0,
+    };
+    if !active() {
+        return close(first, last);
+    }
+    const CLOSE_ON_EXEC: c_int = 4;
+    if flags & CLOSE_ON_EXEC == 0 {
+        io::forget(|own| (first..=last).contains(&(own as u32)));
+    }
+    let (low, high) = (MEMORY_FD as u32, SOCKET_FD as u32);
+    if last < low || first > high {
+        return close(first, last);
+    }
+    close(first, last.min(low - 1)) | close(first.max(high + 1), last)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn closefrom(first: c_int) {
+    close_range(first.max(0) as u32, u32::MAX, 0);
+}

@@ -1,0 +1,70 @@
+//! Who the program is: process and thread ids that are the same in every run, and users that it becomes.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use crate::active;
+use crate::entry::log;
+use crate::entry::real::real;
+use crate::schedule::scheduler;
+
+/// What `getpid` says, and `gettid` in the main thread; other threads follow.
+const PROCESS: libc::pid_t = 1_000_000;
+/// What those that run at the same time are apart: more than there can be threads.
+const APART: libc::pid_t = 70_000;
+/// Linux has no higher ids.
+const HIGHEST: libc::pid_t = 1 << 22;
+
+/// The running thread's id.
+pub fn thread_id() -> libc::pid_t {
+    process_id() + scheduler::get().current as libc::pid_t
+}
+
+pub fn process_id() -> libc::pid_t {
+    let lanes = (HIGHEST - PROCESS) / APART;
+    PROCESS + log::control().lane.load(Ordering::Relaxed) as libc::pid_t % lanes * APART
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn getpid() -> libc::pid_t {
+    if active() { process_id() } else { real!(getpid() -> libc::pid_t) }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn gettid() -> libc::pid_t {
+    if active() { thread_id() } else { real!(gettid() -> libc::pid_t) }
+}
+
+/// The process is to end with its parent, and may look at itself under `/proc`: the kernel takes both back from a
+/// process that becomes another user.
+pub fn stay_bound() {
+    // SAFETY: plain system calls.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+}
+
+macro_rules! becomes_another {
+    ($($name:ident($($arg:ident),+);)+) => { $(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($arg: libc::uid_t),+) -> c_int {
+            let result = real!($name($($arg => libc::uid_t),+) -> c_int);
+            if active() {
+                stay_bound();
+            }
+            result
+        }
+    )+ };
+}
+
+becomes_another! {
+    setuid(user);
+    setgid(group);
+    seteuid(user);
+    setegid(group);
+    setreuid(real, effective);
+    setregid(real, effective);
+    setresuid(real, effective, saved);
+    setresgid(real, effective, saved);
+}

@@ -1,0 +1,126 @@
+//! What a run leaves behind in the directory for temporary files.
+//!
+//! Every run has the same process id and draws the same random numbers, so it makes files of the same names. What one
+//! of them leaves there, because it failed or was stopped, would be in the way of all that follow. So each notes the
+//! files and directories that it has made, in memory that it shares with its server, and the server removes those
+//! that are still there when the run is over: the very same ones, and nothing that was only moved there. Whatever is
+//! elsewhere stays: it may be what the program is run for.
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use crate::active;
+use crate::os::system;
+use crate::schedule::scheduler;
+
+/// The shared memory: how many bytes are in use, and entries: device, inode, and a path with a zero at its end.
+#[repr(C)]
+struct Notes {
+    used: AtomicU64,
+    entries: [u8; CAPACITY],
+}
+
+const CAPACITY: usize = (1 << 18) - 8;
+
+static NOTES: AtomicPtr<Notes> = AtomicPtr::new(std::ptr::null_mut());
+/// Where temporary files belong.
+static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
+
+/// What a file is known by, whatever it is called.
+type Identity = [u64; 2];
+
+/// In the server: makes the memory that is shared with the runs.
+pub fn prepare() {
+    // Not everything is temporary, whatever the environment says.
+    let chosen = std::env::var_os("TMPDIR").map(PathBuf::from);
+    let chosen = chosen.filter(|path| path.is_absolute() && path.parent().is_some());
+    DIRECTORY.get_or_init(|| chosen.unwrap_or_else(|| PathBuf::from("/tmp")));
+    // SAFETY: a mapping of its own; all zeroes is an empty list.
+    let notes = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            size_of::<Notes>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if notes != libc::MAP_FAILED {
+        NOTES.store(notes.cast(), Ordering::Relaxed);
+    }
+}
+
+fn notes() -> Option<&'static mut Notes> {
+    // SAFETY: null, or mapped for good; a run writes there while its server waits for it.
+    unsafe { NOTES.load(Ordering::Relaxed).as_mut() }
+}
+
+/// In a run: makes a call that may make a file or directory at `path`; whether it did not fail, `succeeded` tells. The
+/// call may complete the path.
+pub fn creating<R: Copy>(path: *const c_char, call: impl FnOnce() -> R, succeeded: fn(R) -> bool) -> R {
+    let may_be_new = active() && scheduler::get().running && !path.is_null() && identity(path).is_none();
+    let result = call();
+    if may_be_new
+        && succeeded(result)
+        && let Some(identity) = identity(path)
+    {
+        // SAFETY: the program's path, at which the kernel has just found something.
+        note(unsafe { CStr::from_ptr(path) }, identity);
+    }
+    result
+}
+
+/// What is at this path, be it a link.
+fn identity(path: *const c_char) -> Option<Identity> {
+    // SAFETY: all zeroes is a status.
+    let mut status: libc::stat = unsafe { std::mem::zeroed() };
+    let (here, place) = (libc::AT_FDCWD as u64, (&raw mut status) as u64);
+    let arguments = [here, path as u64, place, libc::AT_SYMLINK_NOFOLLOW as u64, 0, 0];
+    (system::call(libc::SYS_newfstatat, arguments) == 0).then_some([status.st_dev, status.st_ino])
+}
+
+fn is_temporary(path: &Path) -> bool {
+    let is_plain = !path.as_os_str().as_bytes().windows(4).any(|part| part == b"/../");
+    is_plain && DIRECTORY.get().is_some_and(|directory| path.starts_with(directory))
+}
+
+fn note(path: &CStr, identity: Identity) {
+    let Some(notes) = notes().filter(|_| is_temporary(Path::new(OsStr::from_bytes(path.to_bytes())))) else {
+        return;
+    };
+    let used = notes.used.load(Ordering::Relaxed) as usize;
+    let entry = [&identity.map(u64::to_ne_bytes).concat(), path.to_bytes_with_nul()].concat();
+    if let Some(place) = notes.entries.get_mut(used..used + entry.len()) {
+        place.copy_from_slice(&entry);
+        notes.used.store((used + entry.len()) as u64, Ordering::Release);
+    }
+}
+
+/// In the server: a run is over.
+pub fn remove() {
+    let Some(notes) = notes() else { return };
+    let used = notes.used.swap(0, Ordering::Acquire) as usize;
+    let mut rest = notes.entries.get(..used).unwrap_or_default();
+    while let Some((identity, path)) = first_entry(&mut rest) {
+        let path = Path::new(path);
+        // Most of them the run has removed itself.
+        let Ok(status) = std::fs::symlink_metadata(path) else { continue };
+        if !is_temporary(path) || [status.dev(), status.ino()] != identity {
+            continue;
+        }
+        let _ = if status.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    }
+}
+
+fn first_entry<'a>(rest: &mut &'a [u8]) -> Option<(Identity, &'a OsStr)> {
+    let (device, after) = rest.split_first_chunk()?;
+    let (inode, after) = after.split_first_chunk()?;
+    let path = CStr::from_bytes_until_nul(after).ok()?.to_bytes();
+    *rest = &after[path.len() + 1..];
+    Some(([u64::from_ne_bytes(*device), u64::from_ne_bytes(*inode)], OsStr::from_bytes(path)))
+}

@@ -1,0 +1,61 @@
+//! What could have been: who else could have gone on at each decision, and in which state that was.
+
+use std::sync::atomic::Ordering;
+
+use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET};
+
+use crate::entry::log;
+use crate::memory::layout::WIRE;
+use crate::schedule::bits::Bits;
+use crate::schedule::scheduler::Scheduler;
+use crate::schedule::state;
+use crate::schedule::wait::Wait;
+
+/// A decision that is about to be made.
+pub struct Pending {
+    state: u64,
+    alternatives: Bits,
+}
+
+impl Scheduler {
+    /// Looks at the choice there is, if the plan wants to know.
+    pub fn look_at_choice(&self) -> Option<Pending> {
+        self.follower
+            .plan()
+            .decisions
+            .then(|| Pending { state: state::number(self), alternatives: self.alternatives() })
+    }
+
+    /// Threads that could go on, be it because their time is up or a wait ends for no reason. Sleepers sleep for
+    /// as long as anybody else can run.
+    fn alternatives(&self) -> Bits {
+        let mut alternatives = Bits::default();
+        let may_go = |index: usize| {
+            self.can_run(index)
+                || !matches!(self.threads[index].wait, Wait::Sleep) && self.may_expire_early(index)
+                || self.may_wake_spuriously(index)
+        };
+        self.alive.iter().filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));
+        alternatives
+    }
+}
+
+impl Pending {
+    /// Records that `picked` goes on. What no longer fits is left out.
+    pub fn made(mut self, picked: usize) {
+        self.alternatives.insert(picked);
+        let control = log::control();
+        let set = self.alternatives.words();
+        let (at, len) = (control.decision_words.load(Ordering::Relaxed), wire::Decisions::HEAD + set.len());
+        if (at + len as u64) * 8 > DECISIONS_BYTES {
+            return;
+        }
+        let records = control.events.load(Ordering::Relaxed);
+        let head = wire::Decisions::head(records, self.state, picked as u32, set.len());
+        for (i, &word) in head.iter().chain(set).enumerate() {
+            // SAFETY: inside the region, as just checked.
+            unsafe { ((WIRE + DECISIONS_OFFSET) as *mut u64).add(at as usize + i).write(word) };
+        }
+        control.decision_words.store(at + len as u64, Ordering::Release);
+    }
+}

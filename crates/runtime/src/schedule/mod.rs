@@ -1,0 +1,16 @@
+//! Which thread runs, which cannot, and how a plan is followed.
+//!
+//! The scheduler knows operations and waits, not what they mean: primitives are in `sync` and `os`.
+
+pub mod bits;
+pub mod carrier;
+pub mod context;
+mod decisions;
+pub mod follower;
+mod livelock;
+mod races;
+mod sampling;
+pub mod scheduler;
+pub mod snapshots;
+pub mod state;
+pub mod wait;

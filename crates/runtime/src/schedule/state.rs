@@ -1,0 +1,266 @@
+//! What state the program is in, as one number.
+//!
+//! A thread's private state follows from what it has read and from how its operations went, so a hash of that
+//! history stands for it. What threads have in common is added: the contents of the shared memory that was
+//! accessed, wake-ups on their way, virtual time, what was printed and by whom. The state of locks, semaphores
+//! and the like follows from the histories: it does not depend on the order in which they came about.
+//!
+//! Not covered is what reaches a program past the runtime: files that threads share, input read with stdio.
+
+use std::collections::HashMap;
+
+use threadbare_trace::EventKind;
+
+use crate::entry::log;
+use crate::entry::log::Entry;
+use crate::os::{randomness, system};
+use crate::schedule::carrier::Carrier;
+use crate::schedule::scheduler;
+use crate::schedule::scheduler::{Operation, Scheduler};
+use crate::schedule::wait::Wait;
+use crate::{hash::Hasher, hash::mix};
+
+#[derive(Default)]
+struct State {
+    /// By thread; begins as the thread's id.
+    histories: Vec<u64>,
+    /// The sum of what threads that have ended add to the state.
+    ended: u64,
+    /// Shared memory that was accessed, in pieces of eight bytes.
+    cells: HashMap<u64, Cell, Hasher>,
+    /// The sum of all the cells' terms.
+    contents: u64,
+    /// Accesses that were under way when the contents were last looked at.
+    under_way: Vec<(u64, u64)>,
+    /// What left the program, in order.
+    outside: u64,
+    /// Bytes printed so far.
+    printed: u64,
+}
+
+/// What is known of eight bytes of memory.
+#[derive(Default)]
+struct Cell {
+    /// The bytes that were accessed, a bit each.
+    accessed: u8,
+    term: u64,
+}
+
+static STATE: Carrier<Option<State>> = Carrier::new(None);
+
+/// Begins to keep track.
+pub fn start() {
+    *STATE.get() = Some(State::default());
+}
+
+/// Thread `me` does an operation: what it reads there is part of its history.
+#[inline(always)]
+pub fn operates(me: usize, operation: &Operation) {
+    if let Some(state) = STATE.get() {
+        state.operates(me, operation);
+    }
+}
+
+/// An event of thread `me` is being recorded.
+#[inline(always)]
+pub fn event(me: usize, entry: &Entry) {
+    if let Some(state) = STATE.get() {
+        state.event(me, entry);
+    }
+}
+
+/// The running thread learnt a value that no event tells of.
+pub fn learns(value: u64) {
+    let Some(state) = STATE.get().as_mut() else { return };
+    state.remember(scheduler::get().current, [value]);
+}
+
+/// The running thread was given these bytes from outside.
+///
+/// # Safety
+/// They can be read.
+pub unsafe fn learns_bytes(start: u64, len: u64) {
+    if STATE.get().is_some() {
+        // SAFETY: the caller's.
+        learns(unsafe { contents(start, len) });
+    }
+}
+
+/// Thread `index` has ended: its history is whole.
+pub fn ends(index: usize) {
+    if let Some(state) = STATE.get().as_mut() {
+        let history = *state.history(index);
+        state.ended = state.ended.wrapping_add(mix([history]));
+    }
+}
+
+/// The state that the program is in, between two operations.
+pub fn number(sched: &Scheduler) -> u64 {
+    let Some(state) = STATE.get().as_mut() else { return 0 };
+    state.settle();
+    state.look_at_output(sched.current);
+    let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
+    let shared = [
+        sched.now,
+        sched.signals,
+        randomness::position(),
+        sched.follower.spurious_left(),
+        state.wakeups(sched),
+    ];
+    mix([state.contents, state.outside, alive, state.ended].into_iter().chain(shared))
+}
+
+/// Looks at what was written since the last look, while it is still there.
+pub fn settle() {
+    if let Some(state) = STATE.get().as_mut() {
+        state.settle();
+    }
+}
+
+/// What was being accessed is not to be looked at: it may not be there.
+pub fn forget_accesses() {
+    if let Some(state) = STATE.get().as_mut() {
+        state.under_way.clear();
+    }
+}
+
+impl State {
+    #[cold]
+    fn operates(&mut self, me: usize, operation: &Operation) {
+        if !operation.kind.is_access() {
+            return;
+        }
+        self.under_way.push((operation.object, operation.size));
+        if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
+            // SAFETY: the program reads the same bytes next.
+            let seen = unsafe { contents(operation.object, operation.size) };
+            self.remember(me, [seen]);
+        }
+    }
+
+    #[cold]
+    fn event(&mut self, me: usize, entry: &Entry) {
+        let how = entry.kind as u64 | (entry.outcome as u64) << 8;
+        self.remember(me, [how, entry.pc, entry.object, entry.size, entry.value]);
+        if entry.kind == EventKind::Io {
+            self.leaves(me);
+        }
+    }
+
+    fn history(&mut self, index: usize) -> &mut u64 {
+        while self.histories.len() <= index {
+            let id = &scheduler::get().threads[self.histories.len()].id;
+            self.histories.push(mix(id.path().iter().map(|&part| u64::from(part))));
+        }
+        &mut self.histories[index]
+    }
+
+    fn remember<const N: usize>(&mut self, me: usize, words: [u64; N]) {
+        let history = self.history(me);
+        *history = mix([*history].into_iter().chain(words));
+    }
+
+    /// Something left the program at this point of thread `me`'s history.
+    fn leaves(&mut self, me: usize) {
+        self.outside = mix([self.outside, *self.history(me)]);
+    }
+
+    /// Whatever was accessed since the last look may have been written.
+    fn settle(&mut self) {
+        for (start, len) in std::mem::take(&mut self.under_way) {
+            let end = start + len;
+            for granule in start >> 3..end.div_ceil(8) {
+                let (low, high) = (start.max(granule << 3), end.min((granule + 1) << 3));
+                let cell = self.cells.entry(granule).or_default();
+                cell.accessed |= (((1u16 << (high - low)) - 1) << (low & 7)) as u8;
+                let term = cell.read(granule);
+                self.contents = self.contents.wrapping_sub(cell.term).wrapping_add(term);
+                cell.term = term;
+            }
+        }
+    }
+
+    /// Notes that thread `me` printed, if it did.
+    fn look_at_output(&mut self, me: usize) {
+        let printed = bytes_printed();
+        if printed != self.printed {
+            self.printed = printed;
+            self.leaves(me);
+        }
+    }
+
+    fn thread(&mut self, sched: &Scheduler, index: usize) -> u64 {
+        let thread = &sched.threads[index];
+        let cancelled = u64::from(thread.cancellation.is_due());
+        let history = *self.history(index);
+        mix([
+            history,
+            cancelled,
+            thread.signals,
+            thread.deadline.map_or(0, |deadline| deadline.wrapping_add(1)),
+        ])
+    }
+
+    /// Wake-ups on their way: each is known by who may have it.
+    fn wakeups(&mut self, sched: &Scheduler) -> u64 {
+        let tokens = sched.wakeups.tokens().map(|(address, time, mask)| {
+            let may_have = |wait: &Wait| matches!(*wait, Wait::Wakeup { address: of, ticket, mask: own, .. } if of == address && ticket < time && own & mask != 0);
+            let waiting = sched.alive.iter().filter(|&index| may_have(&sched.threads[index].wait));
+            let who = waiting.map(|index| *self.history(index)).fold(0, u64::wrapping_add);
+            mix([address, u64::from(mask), who])
+        });
+        tokens.fold(0, u64::wrapping_add)
+    }
+}
+
+impl Cell {
+    fn read(&self, granule: u64) -> u64 {
+        let bytes = (0..8).filter(|byte| self.accessed >> byte & 1 == 1);
+        let content = bytes.fold(0, |content, byte| {
+            // SAFETY: a byte that the program accessed.
+            let value = unsafe { (((granule << 3) + byte) as *const u8).read() };
+            content | u64::from(value) << (byte * 8)
+        });
+        mix([granule, u64::from(self.accessed), content])
+    }
+}
+
+/// One number for `len` bytes of memory.
+///
+/// # Safety
+/// They can be read.
+unsafe fn contents(start: u64, len: u64) -> u64 {
+    // SAFETY: the caller's.
+    let words =
+        (start..start + len).step_by(8).map(|at| unsafe { log::read_memory(at, (start + len - at).min(8)) });
+    mix([len].into_iter().chain(words))
+}
+
+/// What the program has printed on standard output, with what still is in its buffer.
+fn bytes_printed() -> u64 {
+    /// The beginning of glibc's `FILE`, which its inline functions have made part of the ABI.
+    #[repr(C)]
+    struct Stream {
+        flags: u64,
+        read: [u64; 3],
+        write_base: u64,
+        write_position: u64,
+    }
+    unsafe extern "C" {
+        static stdout: *const Stream;
+    }
+    // SAFETY: libc's stream, if there still is one.
+    let stream = unsafe { stdout.as_ref() };
+    let buffered = stream.map_or(0, |stream| stream.write_position.wrapping_sub(stream.write_base));
+    buffered.wrapping_add(bytes_flushed())
+}
+
+/// What the kernel has had of that.
+pub fn bytes_flushed() -> u64 {
+    // SAFETY: a plain system call into a place of our own.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        system::call(libc::SYS_fstat, [libc::STDOUT_FILENO as u64, (&raw mut status) as u64, 0, 0, 0, 0]);
+        status.st_size as u64
+    }
+}
