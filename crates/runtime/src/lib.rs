@@ -52,11 +52,13 @@ pub(crate) fn active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+#[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static INITIALISE: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = initialise;
 
 /// Runs when the library is loaded, before the constructors of whatever depends on it.
+#[cfg_attr(test, allow(dead_code))]
 extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     const NAME: &CStr = c"THREADBARE_RUN";
     const PRELOAD: &CStr = c"THREADBARE_PRELOAD";

@@ -33,11 +33,13 @@ fn table() -> &'static [Code] {
 fn class(pc: u64) -> Option<CodeClass> {
     let mut mix = Mix::default();
     mix.write_u64(pc);
-    let latest = &mut LATEST.get()[mix.finish() as usize % LATEST_LEN];
-    if latest.0 != pc {
-        *latest = (pc, find(pc));
-    }
-    latest.1
+    let slot = mix.finish() as usize % LATEST_LEN;
+    LATEST.with(|latest| {
+        if latest[slot].0 != pc {
+            latest[slot] = (pc, find(pc));
+        }
+        latest[slot].1
+    })
 }
 
 fn find(pc: u64) -> Option<CodeClass> {
@@ -73,11 +75,13 @@ fn look(pc: u64) -> bool {
 }
 
 fn is_quiet_stack(node: u32) -> bool {
-    let known = QUIET.get();
-    if known.len() <= node as usize {
-        known.resize(node as usize + 1, None);
-    }
-    if let Some(quiet) = known[node as usize] {
+    let known = QUIET.with(|known| {
+        if known.len() <= node as usize {
+            known.resize(node as usize + 1, None);
+        }
+        known[node as usize]
+    });
+    if let Some(quiet) = known {
         return quiet;
     }
     let quiet = match calls::caller(node) {
@@ -89,6 +93,6 @@ fn is_quiet_stack(node: u32) -> bool {
             Some(CodeClass::Passing) => is_quiet_stack(parent),
         },
     };
-    QUIET.get()[node as usize] = Some(quiet);
+    QUIET.with(|known| known[node as usize] = Some(quiet));
     quiet
 }

@@ -11,6 +11,7 @@ use crate::hooks::calls;
 use crate::memory::layout::WIRE;
 use crate::os::system;
 use crate::schedule::carrier::Carrier;
+use crate::schedule::ending::finish;
 use crate::schedule::{scheduler, state};
 
 /// Maps the shared file; says why not.
@@ -40,23 +41,89 @@ pub fn control() -> &'static Control {
     unsafe { &*(WIRE as *const Control) }
 }
 
-pub fn stacks() -> *mut Stack {
-    (WIRE + wire::STACKS_OFFSET) as *mut Stack
+/// How many call stacks there is room for.
+const MAX_STACKS: u64 = wire::STACKS_BYTES / size_of::<Stack>() as u64;
+
+/// Call stack `node` of the tree.
+pub fn stack(node: u32) -> Stack {
+    assert!(u64::from(node) < MAX_STACKS, "there is no call stack {node}");
+    // SAFETY: inside the region, as just checked, and any bytes there are a stack.
+    unsafe { ((WIRE + wire::STACKS_OFFSET) as *const Stack).add(node as usize).read() }
+}
+
+/// Adds call stack `node` to the tree; `false` when there is no room.
+pub fn set_stack(node: u32, stack: Stack) -> bool {
+    // The last few are kept free.
+    let fits = u64::from(node) * (size_of::<Stack>() as u64) < wire::STACKS_BYTES - 64;
+    if fits {
+        // SAFETY: inside the region, as just checked.
+        unsafe { ((WIRE + wire::STACKS_OFFSET) as *mut Stack).add(node as usize).write(stack) };
+    }
+    fits
+}
+
+/// Slot `index` of the region that begins `offset` bytes into the file and has one slot for each thread.
+fn slot<T>(offset: u64, index: usize) -> *mut T {
+    assert!(index < wire::MAX_THREADS, "there is no slot for thread {index}");
+    ((WIRE + offset) as *mut T).wrapping_add(index)
 }
 
 /// The operation that thread `index` stands before.
-pub fn pending(index: usize) -> *mut PendingRecord {
-    ((WIRE + wire::PENDING_OFFSET) as *mut PendingRecord).wrapping_add(index)
+#[inline]
+pub fn pending(index: usize) -> PendingRecord {
+    // SAFETY: `slot` is inside the mapped file, and any bytes there are a record.
+    unsafe { slot::<PendingRecord>(wire::PENDING_OFFSET, index).read() }
 }
 
-/// Where the stack of thread `index` lies.
-pub fn stack_span(index: usize) -> *mut StackSpan {
-    ((WIRE + wire::SPANS_OFFSET) as *mut StackSpan).wrapping_add(index)
+#[inline]
+pub fn set_pending(index: usize, record: PendingRecord) {
+    // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
+    unsafe { slot::<PendingRecord>(wire::PENDING_OFFSET, index).write(record) };
 }
 
-/// Where races are recorded.
-pub fn races() -> *mut RaceRecord {
-    (WIRE + wire::RACES_OFFSET) as *mut RaceRecord
+/// Thread `index` stands before nothing.
+#[inline]
+pub fn clear_pending(index: usize) {
+    // SAFETY: as for `set_pending`.
+    unsafe { (*slot::<PendingRecord>(wire::PENDING_OFFSET, index)).kind = 0 };
+}
+
+/// Tells the tool how many threads there have been.
+pub fn set_threads(count: usize) {
+    control().pending.store(count as u32, Ordering::Relaxed);
+}
+
+/// Where the stack of thread `index` lies; all zeroes if there is no such thread yet.
+pub fn stack_span(index: usize) -> StackSpan {
+    // SAFETY: `slot` is inside the mapped file, and any bytes there are a span.
+    unsafe { slot::<StackSpan>(wire::SPANS_OFFSET, index).read() }
+}
+
+pub fn set_stack_span(index: usize, span: StackSpan) {
+    // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
+    unsafe { slot::<StackSpan>(wire::SPANS_OFFSET, index).write(span) };
+}
+
+/// Records a race, while there is room.
+pub fn race(record: RaceRecord) {
+    let count = control().races.load(Ordering::Relaxed);
+    if (count as usize) < wire::MAX_RACES {
+        // SAFETY: inside the region, as just checked.
+        unsafe { ((WIRE + wire::RACES_OFFSET) as *mut RaceRecord).add(count as usize).write(record) };
+        control().races.store(count + 1, Ordering::Release);
+    }
+}
+
+/// Writes words to the region of `bytes` at `offset` of the file, from word `at` on. `false` when they do not fit.
+pub fn write_words(offset: u64, bytes: u64, at: u64, words: impl ExactSizeIterator<Item = u64>) -> bool {
+    let fits = (at + words.len() as u64) * 8 <= bytes && offset + bytes <= wire::FILE_BYTES;
+    if fits {
+        for (place, word) in (at..).zip(words) {
+            // SAFETY: inside the region, which is inside the mapped file, as just checked.
+            unsafe { ((WIRE + offset) as *mut u64).add(place as usize).write(word) };
+        }
+    }
+    fits
 }
 
 /// The plan's words, as the tool left them.
@@ -77,7 +144,7 @@ static CAPACITY: Carrier<u64> = Carrier::new(wire::MAX_EVENTS);
 pub fn allow(points: u64) {
     const OTHERS: u64 = 8;
     let events = control().prologue.load(Ordering::Relaxed) + points.saturating_mul(OTHERS) + (1 << 20);
-    *CAPACITY.get() = events.min(wire::MAX_EVENTS);
+    CAPACITY.set(events.min(wire::MAX_EVENTS));
 }
 
 /// Function entry and exit are to be recorded.
@@ -121,23 +188,18 @@ impl Entry {
 
     /// Appends the event to the log, as the running thread's.
     pub fn write(self) {
-        let sched = scheduler::get();
-        if !sched.running {
+        if !scheduler::is_running() {
             return;
         }
-        sched.threads[sched.current].last_value = self.value;
-        state::event(sched.current, &self);
+        let me = scheduler::current();
+        scheduler::with_me(|me| me.last_value = self.value);
+        state::event(me, &self);
         // An operation was announced with its stack, where the thread still is.
-        let stack = if self.kind.is_silent() {
-            calls::current()
-        } else {
-            // SAFETY: the slot of a thread that exists.
-            unsafe { (*pending(sched.current)).stack }
-        };
+        let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack };
         append(Record {
             kind: self.kind as u8,
             detail: Record::detail(self.order, self.outcome),
-            thread: sched.current as u16,
+            thread: me as u16,
             stack,
             pc_size: Record::pc_size(self.pc, self.size),
             object: self.object,
@@ -182,23 +244,25 @@ fn touch_ahead(index: u64) {
     let start = (log + index * size_of::<Record>() as u64) & !(PAGE - 1);
     populate(start, BYTES);
     let before = start.saturating_sub(2 * BYTES).max(log);
-    system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]);
-    *TOUCHED.get() = index + TOGETHER;
+    // SAFETY: pages of the shared file keep what is in them.
+    unsafe { system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]) };
+    TOUCHED.set(index + TOGETHER);
 }
 
 /// Older kernels cannot do this; pages then come one by one.
 fn populate(start: u64, bytes: u64) {
     const MADV_POPULATE_WRITE: u64 = 23;
-    system::call(libc::SYS_madvise, [start, bytes, MADV_POPULATE_WRITE, 0, 0, 0]);
+    // SAFETY: mapping pages changes nothing in them.
+    unsafe { system::call(libc::SYS_madvise, [start, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
 }
 
 fn append(record: Record) {
     let events = &control().events;
     let index = events.load(Ordering::Relaxed);
-    if index >= *CAPACITY.get() {
-        scheduler::finish(Ending::EventBound, 0, 0, "the log is full");
+    if index >= CAPACITY.get() {
+        finish(Ending::EventBound, 0, 0, "the log is full");
     }
-    if index >= *TOUCHED.get() {
+    if index >= TOUCHED.get() {
         touch_ahead(index);
     }
     // SAFETY: inside the log, as just checked.
@@ -210,23 +274,22 @@ fn append(record: Record) {
 pub fn plain_write(pc: u64, address: u64, size: u64) {
     Entry::new(EventKind::Write, pc, address).size(size).value(if size > 8 { size } else { 0 }).write();
     if size <= 8 {
-        *OPEN_WRITE.get() = Some(control().events.load(Ordering::Relaxed) - 1);
+        OPEN_WRITE.set(Some(control().events.load(Ordering::Relaxed) - 1));
     }
 }
 
 /// The write announced last did not happen.
 pub fn forget_write() {
-    *OPEN_WRITE.get() = None;
+    OPEN_WRITE.set(None);
 }
 
 /// Fills in the value of the write announced last.
 pub fn close_write() {
-    let Some(index) = OPEN_WRITE.get().take() else { return };
-    // SAFETY: `index` is a record that was written; its address was about to be written to by the program.
-    unsafe {
-        let record = &mut *((WIRE + wire::LOG_OFFSET) as *mut Record).add(index as usize);
-        record.value = read_memory(record.object, record.size());
-    }
+    let Some(index) = OPEN_WRITE.replace(None) else { return };
+    let record = ((WIRE + wire::LOG_OFFSET) as *mut Record).wrapping_add(index as usize);
+    // SAFETY: `plain_write` was given the index by `append`. The program has written to the address since, or
+    // `forget_write` has been called.
+    unsafe { (*record).value = read_memory((*record).object, (*record).size()) };
 }
 
 /// Up to 8 bytes at `address`, as a number.
@@ -261,7 +324,7 @@ pub fn restart() {
     control.turns.store(0, Ordering::Relaxed);
     control.switches.store(0, Ordering::Relaxed);
     control.races.store(0, Ordering::Relaxed);
-    *OPEN_WRITE.get() = None;
+    OPEN_WRITE.set(None);
     calls::publish();
 }
 
@@ -273,10 +336,10 @@ pub fn prologue(blocks: impl Iterator<Item = &'static crate::memory::spans::Bloc
             kind: EventKind::Allocate as u8,
             detail: 0,
             thread: 0,
-            stack: block.allocated.stack,
-            pc_size: Record::pc_size(block.allocated.pc, block.size),
-            object: block.start,
-            value: block.size,
+            stack: block.allocated().stack,
+            pc_size: Record::pc_size(block.allocated().pc, block.size()),
+            object: block.start(),
+            value: block.size(),
         });
     }
     control().prologue.store(control().events.load(Ordering::Relaxed), Ordering::Relaxed);

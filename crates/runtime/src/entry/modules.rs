@@ -36,48 +36,53 @@ pub fn find() {
             (info, headers, CStr::from_ptr(info.dlpi_name).to_bytes())
         };
         // The program itself comes first, without a name.
-        if name.is_empty() && *PROGRAM.get() == 0 {
-            *PROGRAM.get() = info.dlpi_addr;
+        if name.is_empty() && PROGRAM.get() == 0 {
+            PROGRAM.set(info.dlpi_addr);
         }
         let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
         for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
             let start = info.dlpi_addr + header.p_vaddr;
             let range = (start, start + header.p_memsz);
             if (range.0..range.1).contains(&(find as *const () as u64)) {
-                *OURS.get() = range;
+                OURS.set(range);
             }
             if base.starts_with(b"libgcc_s.so") && header.p_flags & libc::PF_X != 0 {
-                *UNWINDER.get() = range;
+                UNWINDER.set(range);
             }
             if SYSTEM_NAMES.iter().any(|system| base.starts_with(system.as_bytes())) {
-                SYSTEM.get().push(range);
+                SYSTEM.with(|system| system.push(range));
             }
         }
         0
     }
-    SYSTEM.get().clear();
+    SYSTEM.with(Vec::clear);
     // SAFETY: the callback has the wanted signature.
     unsafe { libc::dl_iterate_phdr(Some(module), std::ptr::null_mut()) };
 }
 
 /// What the program's own addresses are off from those it was linked for.
 pub fn program_base() -> u64 {
-    *PROGRAM.get()
+    PROGRAM.get()
 }
 
 /// The address lies in this library.
 pub fn is_ours(pc: u64) -> bool {
-    (OURS.get().0..OURS.get().1).contains(&pc)
+    let (start, end) = OURS.get();
+    (start..end).contains(&pc)
 }
 
 /// The call is to be left to libc: the runtime is inactive, or it is the unwinder that calls, whose locks are no
 /// business of the schedule (and which the runtime itself makes use of).
 pub fn is_left_alone(pc: u64) -> bool {
-    !crate::active() || (UNWINDER.get().0..UNWINDER.get().1).contains(&pc)
+    let is_unwinder = || {
+        let (start, end) = UNWINDER.get();
+        (start..end).contains(&pc)
+    };
+    !crate::active() || is_unwinder()
 }
 
 pub fn is_system(pc: u64) -> bool {
-    SYSTEM.get().iter().any(|&(start, end)| (start..end).contains(&pc))
+    SYSTEM.with(|system| system.iter().any(|&(start, end)| (start..end).contains(&pc)))
 }
 
 #[repr(C)]

@@ -10,12 +10,13 @@ use threadbare_trace::EventKind;
 use threadbare_wire::Ending;
 
 use crate::active;
+use crate::entry::intercept::export;
 use crate::entry::log::Entry;
 use crate::entry::modules::{_Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetIP, UnwindContext};
 use crate::hooks::calls;
 use crate::schedule::carrier::Carrier;
+use crate::schedule::ending::{Scene, finish_at};
 use crate::schedule::scheduler;
-use crate::schedule::scheduler::{Scene, finish_at};
 
 /// What `std` and the test harness exit with after a panic.
 pub const EXIT_CODE: c_int = 101;
@@ -30,23 +31,26 @@ struct Panic {
 /// In the order they happened.
 static PANICS: Carrier<Vec<Panic>> = Carrier::new(Vec::new());
 
-#[unsafe(no_mangle)]
-extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
-    if !active() {
-        return;
+export! {
+    /// The facade tells of a panic. There is no such function in libc.
+    unsafe extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
+        if active() {
+            // SAFETY: the facade's text.
+            panics(unsafe { std::slice::from_raw_parts(message, length) });
+        }
     }
-    // SAFETY: the facade's text.
-    let message = unsafe { std::slice::from_raw_parts(message, length) };
-    let scene = Scene {
-        thread: scheduler::get().current as u32,
-        pc: innermost_instrumented_call(),
-        stack: calls::current(),
-    };
-    if scheduler::get().running {
+}
+
+/// The running thread panics.
+fn panics(message: &[u8]) {
+    let (thread, pc) = (scheduler::current() as u32, innermost_instrumented_call());
+    let scene = Scene { thread, pc, stack: calls::current() };
+    if scheduler::is_running() {
         Entry::new(EventKind::Failure, scene.pc, 0).write();
     }
     let frame = calls::innermost_stack_pointer();
-    PANICS.get().push(Panic { scene, frame, message: String::from_utf8_lossy(message).into_owned() });
+    let message = String::from_utf8_lossy(message).into_owned();
+    PANICS.with(|panics| panics.push(Panic { scene, frame, message }));
 }
 
 /// Where the innermost instrumented function has called out of instrumented code: the line that panics, and
@@ -80,20 +84,22 @@ pub fn exits(code: c_int) {
 
 /// The process aborts: if the panic of its thread was never left, the run ends with that.
 pub fn aborts() {
-    let current = scheduler::get().current as u32;
+    let current = scheduler::current() as u32;
     let frame = calls::innermost_stack_pointer();
-    if PANICS.get().last().is_some_and(|panic| panic.scene.thread == current && panic.frame == frame) {
+    let is_in_it = |panic: &Panic| panic.scene.thread == current && panic.frame == frame;
+    if PANICS.with(|panics| panics.last().is_some_and(is_in_it)) {
         finish_with_cause();
     }
 }
 
 fn finish_with_cause() {
-    let panics = PANICS.get();
-    // The last one ended the process, but it may only pass on what it heard from another thread.
-    let cause = panics.iter().rev().find(|panic| !passes_on(&panic.message)).or(panics.last());
-    if let Some(Panic { scene, message, .. }) = cause {
-        finish_at(scene, Ending::Panic, 0, message);
-    }
+    PANICS.with(|panics| {
+        // The last one ended the process, but it may only pass on what it heard from another thread.
+        let cause = panics.iter().rev().find(|panic| !passes_on(&panic.message)).or(panics.last());
+        if let Some(Panic { scene, message, .. }) = cause {
+            finish_at(scene, Ending::Panic, 0, message);
+        }
+    });
 }
 
 /// The words of `join().unwrap()`, of a scope, and of `lock().unwrap()` after somebody else panicked, and those of

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use threadbare_trace::Extent;
 use threadbare_wire::{Ending, SOCKET_FD, message, snapshot};
 
-use crate::entry::process::die;
-use crate::entry::{log, process};
+use crate::entry::log;
+use crate::entry::process::{self, die};
 use crate::hooks::accesses::{LEARN, LOOK, WATCH};
 use crate::memory::{heap, learn, shadow};
 use crate::os::{channels, children, files, identity, leftovers, randomness, system};
-use crate::schedule::follower::Follower;
-use crate::schedule::{follower, scheduler, snapshots, state};
+use crate::schedule::follower::{self, Follower};
+use crate::schedule::{scheduler, snapshots, state};
 use crate::sync::threads;
 
 /// Contexts made before anything is known of the program.
@@ -91,18 +91,15 @@ fn receive() -> Request {
         match got {
             1 if bytes[0] == message::RUN => return Request::Run,
             2 if bytes[0] == message::RESUME => return Request::Resume(usize::from(bytes[1])),
-            // SAFETY: errno of this thread.
-            -1 if unsafe { *libc::__errno_location() } == libc::EINTR => {}
+            -1 if system::errno() == libc::EINTR => {}
             _ => die(&[]),
         }
     }
 }
 
 fn wait_for(child: libc::pid_t) -> i32 {
-    let mut status = 0;
     loop {
-        let arguments = [child as u64, (&raw mut status) as u64, libc::__WALL as u64, 0, 0, 0];
-        if system::call(libc::SYS_wait4, arguments) == i64::from(child) {
+        if let Some(status) = system::wait_for(child, libc::__WALL) {
             return status;
         }
     }
@@ -120,7 +117,7 @@ fn end_orphans(before: &[libc::pid_t]) {
     // Those who die leave their own children to the server.
     let is_orphan = |child: &&libc::pid_t| !before.contains(child) && !snapshots::is_one(**child);
     while let Some(&orphan) = children::all().iter().find(is_orphan) {
-        system::call(libc::SYS_kill, [orphan as u64, libc::SIGKILL as u64, 0, 0, 0, 0]);
+        system::kill(orphan, libc::SIGKILL);
         wait_for(orphan);
     }
 }
@@ -139,32 +136,31 @@ fn start_run() {
         learn::start();
     }
     if plan.decisions {
-        state::start();
+        scheduler::with(|sched| state::start(sched.threads.iter().map(|thread| &thread.id)));
     }
     WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);
-    let sched = scheduler::get();
-    sched.running = true;
-    log::control().pending.store(1, Ordering::Relaxed);
+    log::set_threads(1);
     for extent in plan.tracked.extents() {
         if let Extent::Fixed { start, len } = *extent {
             shadow::set(start, len, true);
         }
     }
     heap::track(plan.tracked.extents());
-    sched.follower = Follower::new(plan);
+    scheduler::start_run(Follower::new(plan));
     track_stack(0);
 }
 
 /// Marks what the plan tracks on the stack of thread `index`.
 pub fn track_stack(index: usize) {
-    let sched = scheduler::get();
-    let base = scheduler::stack_span(index).base;
-    for extent in sched.follower.plan().tracked.extents() {
-        match extent {
-            Extent::Stack { thread, start, len } if *thread == sched.threads[index].id => {
-                shadow::set(base.wrapping_add_signed(*start), *len, true);
+    let base = log::stack_span(index).base;
+    scheduler::with(|sched| {
+        for extent in sched.follower.plan().tracked.extents() {
+            match extent {
+                Extent::Stack { thread, start, len } if *thread == sched.threads[index].id => {
+                    shadow::set(base.wrapping_add_signed(*start), *len, true);
+                }
+                _ => {}
             }
-            _ => {}
         }
-    }
+    });
 }

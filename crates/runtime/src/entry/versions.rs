@@ -4,16 +4,15 @@
 //! had them so. Given the name alone, the dynamic linker finds glibc's oldest version: a `realpath` that allocates
 //! nothing, a `pthread_cond_init` that knows no clocks. So they are here, and lead to what was meant; others are where they belong.
 
-use crate::entry::real::real;
+use crate::entry::intercept::intercept;
 
 /// Exports each name, with arguments as they come in registers.
 macro_rules! present {
-    ($($name:ident @ $version:literal ($($arg:ident),*);)+) => { $(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($arg: usize),*) -> usize {
-            real!($name @ $version ($($arg => usize),*) -> usize)
+    ($($name:ident @ $version:literal ($($arg:ident),*);)+) => { intercept! { $(
+        fn $name @ $version ($($arg: usize),*) -> usize, when (true), calling present {
+            present($($arg),*)
         }
-    )+ };
+    )+ } };
 }
 
 present! {

@@ -8,11 +8,11 @@ use std::sync::atomic::AtomicU8;
 
 use threadbare_trace::EventKind;
 
+use crate::entry::intercept::{export, hook};
 use crate::entry::{library_code, log};
 use crate::memory::layout::SHADOW;
 use crate::memory::{heap, learn, shadow};
-use crate::schedule::scheduler;
-use crate::schedule::scheduler::{Operation, point};
+use crate::schedule::scheduler::{self, Operation, point};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
 pub static WATCH: AtomicU8 = AtomicU8::new(0);
@@ -26,8 +26,7 @@ const WRITE: u32 = 2;
 /// Exports a hook for an access of `$size` bytes. Four shadow bytes are loaded together: they stand for 32
 /// bytes of memory, which covers the largest access wherever it begins.
 macro_rules! access {
-    ($($name:ident: $size:literal, $access:expr;)+) => { $(
-        #[unsafe(no_mangle)]
+    ($($name:ident: $size:literal, $access:expr;)+) => { export! { $(
         #[unsafe(naked)]
         unsafe extern "C" fn $name(address: u64) {
             std::arch::naked_asm!(
@@ -57,7 +56,7 @@ macro_rules! access {
                 accessed = sym accessed,
             )
         }
-    )+ };
+    )+ } };
 }
 
 access! {
@@ -109,15 +108,16 @@ access! {
     __tsan_vptr_read: 8, READ;
 }
 
-/// A virtual-table pointer that is written again with the value it has, as every constructor and destructor
-/// does, is no write.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn __tsan_vptr_update(pointer: *const u64, value: u64) {
-    std::arch::naked_asm!("cmp [rdi], rsi", "jne {}", "ret", sym __tsan_write8)
+export! {
+    /// A virtual-table pointer that is written again with the value it has, as every constructor and destructor
+    /// does, is no write.
+    #[unsafe(naked)]
+    unsafe extern "C" fn __tsan_vptr_update(pointer: *const u64, value: u64) {
+        std::arch::naked_asm!("cmp [rdi], rsi", "jne {}", "ret", sym __tsan_write8)
+    }
 }
 
-crate::entry::intercept::intercept! {
+hook! {
     __tsan_read_range/2 => read_range;
     __tsan_write_range/2 => write_range;
 }
@@ -130,24 +130,23 @@ extern "C" fn write_range(address: u64, len: u64, pc: u64) {
     range(address, pc, len, WRITE);
 }
 
-/// The `_pc` forms carry a return address of their own.
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, READ);
-}
+export! {
+    /// The `_pc` forms carry a return address of their own.
+    extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
+        range(address, pc, len, READ);
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, WRITE);
+    extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
+        range(address, pc, len, WRITE);
+    }
 }
 
 macro_rules! access_with_pc {
-    ($($name:ident: $size:literal, $access:expr;)+) => { $(
-        #[unsafe(no_mangle)]
+    ($($name:ident: $size:literal, $access:expr;)+) => { export! { $(
         extern "C" fn $name(address: u64, pc: u64) {
             range(address, pc, $size, $access);
         }
-    )+ };
+    )+ } };
 }
 
 access_with_pc! {

@@ -4,11 +4,12 @@
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 
+use crate::entry::intercept::export;
+
 macro_rules! nothing {
-    ($($name:ident($($ty:ty),*);)+) => { $(
-        #[unsafe(no_mangle)]
+    ($($name:ident($($ty:ty),*);)+) => { export! { $(
         extern "C" fn $name($(_: $ty),*) {}
-    )+ };
+    )+ } };
 }
 
 nothing! {
@@ -72,44 +73,39 @@ nothing! {
     AnnotateThreadName(*const c_char, c_int, *const c_char);
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_mutex_pre_unlock(_: *mut c_void, _: u32) -> c_int {
-    0
-}
+export! {
+    extern "C" fn __tsan_mutex_pre_unlock(_: *mut c_void, _: u32) -> c_int {
+        0
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_external_register_tag(_: *const c_char) -> *mut c_void {
-    std::ptr::null_mut()
-}
+    extern "C" fn __tsan_external_register_tag(_: *const c_char) -> *mut c_void {
+        std::ptr::null_mut()
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_create_fiber(_: u32) -> *mut c_void {
-    std::ptr::null_mut()
-}
+    extern "C" fn __tsan_create_fiber(_: u32) -> *mut c_void {
+        std::ptr::null_mut()
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_get_current_fiber() -> *mut c_void {
-    std::ptr::null_mut()
-}
+    extern "C" fn __tsan_get_current_fiber() -> *mut c_void {
+        std::ptr::null_mut()
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn RunningOnValgrind() -> c_int {
-    0
-}
+    extern "C" fn RunningOnValgrind() -> c_int {
+        0
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn ValgrindSlowdown() -> f64 {
-    1.0
-}
+    extern "C" fn ValgrindSlowdown() -> f64 {
+        1.0
+    }
 
-/// A program may define these to be called by ThreadSanitizer; here they are only there to be referred to.
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_get_alloc_stack(
-    _: usize,
-    _: *mut usize,
-    _: usize,
-    _: *mut c_int,
-    _: *mut c_long,
-) -> c_int {
-    0
+    /// A program may define these to be called by ThreadSanitizer; here they are only there to be referred to.
+    extern "C" fn __tsan_get_alloc_stack(
+        _: usize,
+        _: *mut usize,
+        _: usize,
+        _: *mut c_int,
+        _: *mut c_long,
+    ) -> c_int {
+        0
+    }
 }

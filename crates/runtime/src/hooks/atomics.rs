@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Seq
 use threadbare_trace::{EventKind, MemoryOrder, Outcome};
 
 use crate::active;
-use crate::entry::intercept::intercept;
+use crate::entry::intercept::{export, hook};
 use crate::entry::library_code;
 use crate::entry::log::Entry;
 use crate::hooks::accesses::{LEARN, WATCH};
@@ -82,7 +82,7 @@ macro_rules! width {
 
             const SIZE: u64 = size_of::<$word>() as u64;
 
-            intercept! {
+            hook! {
                 $load/2 => load;
                 $store/3 => store;
                 $exchange/3 => exchange;
@@ -202,8 +202,7 @@ mod width128 {
     const SIZE: u64 = 16;
 
     macro_rules! intercept_wide {
-        ($($name:ident => $target:ident;)+) => { $(
-            #[unsafe(no_mangle)]
+        ($($name:ident => $target:ident;)+) => { export! { $(
             #[unsafe(naked)]
             unsafe extern "C" fn $name() {
                 std::arch::naked_asm!(
@@ -214,7 +213,7 @@ mod width128 {
                     target = sym $target,
                 )
             }
-        )+ };
+        )+ } };
     }
 
     intercept_wide! {
@@ -254,7 +253,7 @@ mod width128 {
 
     /// Replaces what is there by `new` of it; returns what was there.
     fn update(kind: EventKind, atomic: *mut u128, order: c_int, new: impl Fn(u128) -> u128) -> u128 {
-        let (address, pc, on) = (atomic as u64, *RETURN_ADDRESS.get(), active());
+        let (address, pc, on) = (atomic as u64, RETURN_ADDRESS.get(), active());
         if on {
             before(kind, address, SIZE, pc);
         }
@@ -301,7 +300,7 @@ mod width128 {
     }
 
     extern "C" fn compare_exchange_value(atomic: *mut u128, expected: u128, new: u128, order: c_int) -> u128 {
-        let (address, pc, on) = (atomic as u64, *RETURN_ADDRESS.get(), active());
+        let (address, pc, on) = (atomic as u64, RETURN_ADDRESS.get(), active());
         if on {
             before(EventKind::AtomicRmw, address, SIZE, pc);
         }
@@ -328,7 +327,7 @@ mod width128 {
     }
 }
 
-intercept! { __tsan_atomic_thread_fence/1 => thread_fence; }
+hook! { __tsan_atomic_thread_fence/1 => thread_fence; }
 
 extern "C" fn thread_fence(order: c_int, pc: u64) {
     if watched(pc) {
@@ -338,6 +337,7 @@ extern "C" fn thread_fence(order: c_int, pc: u64) {
     fence(SeqCst);
 }
 
-/// Orders a thread against its own signal handlers: nothing to schedule.
-#[unsafe(no_mangle)]
-extern "C" fn __tsan_atomic_signal_fence(_: c_int) {}
+export! {
+    /// Orders a thread against its own signal handlers: nothing to schedule.
+    extern "C" fn __tsan_atomic_signal_fence(_: c_int) {}
+}

@@ -8,12 +8,12 @@ use std::arch::naked_asm;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use threadbare_wire::{self as wire, Stack};
+use threadbare_wire::Stack;
 
+use crate::entry::intercept::export;
 use crate::entry::{library_code, log, modules};
 use crate::hash::Hasher;
-use crate::memory::layout;
-use crate::memory::layout::{CALLS, CALLS_SLOT};
+use crate::memory::layout::{self, CALLS, CALLS_SLOT};
 use crate::schedule::carrier::Carrier;
 
 /// One activation of an instrumented function.
@@ -37,11 +37,25 @@ struct Tree {
     children: HashMap<(u32, u64), u32, Hasher>,
 }
 
+impl Tree {
+    fn publish(&self) {
+        log::control().stacks.store(self.nodes + 1, Ordering::Relaxed);
+    }
+}
+
 static TREE: Carrier<Option<Tree>> = Carrier::new(None);
 
 /// A thread's place on its shadow call stack while another runs.
 #[derive(Clone, Copy)]
 pub struct Saved(*mut Call);
+
+#[cfg(test)]
+impl Saved {
+    /// Of a thread that runs nothing.
+    pub fn none() -> Saved {
+        Saved(std::ptr::null_mut())
+    }
+}
 
 /// An empty shadow call stack for thread `index`; `None` when there is no memory for it.
 pub fn create(index: usize) -> Option<Saved> {
@@ -58,17 +72,18 @@ pub fn create(index: usize) -> Option<Saved> {
 
 /// Makes another thread's stack the current one; returns the one that was.
 pub fn exchange(load: Saved) -> Saved {
-    Saved(std::mem::replace(TOP.get(), load.0))
+    Saved(TOP.replace(load.0))
 }
 
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn __tsan_func_entry(return_address: u64) {
-    naked_asm!("lea rsi, [rsp + 8]", "mov rdx, [rsp]", "jmp {}", sym enter)
+export! {
+    #[unsafe(naked)]
+    unsafe extern "C" fn __tsan_func_entry(return_address: u64) {
+        naked_asm!("lea rsi, [rsp + 8]", "mov rdx, [rsp]", "jmp {}", sym enter)
+    }
 }
 
 extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
-    let mut top = *TOP.get();
+    let mut top = TOP.get();
     if top.is_null() {
         return;
     }
@@ -79,21 +94,22 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
             top = top.sub(1);
         }
         top.write(Call { pc: return_address, stack_pointer, node: 0 });
-        *TOP.get() = top.add(1);
+        TOP.set(top.add(1));
     }
     if log::records_functions() {
         log::function(true, inside);
     }
 }
 
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn __tsan_func_exit() {
-    naked_asm!("mov rdi, [rsp]", "jmp {}", sym leave)
+export! {
+    #[unsafe(naked)]
+    unsafe extern "C" fn __tsan_func_exit() {
+        naked_asm!("mov rdi, [rsp]", "jmp {}", sym leave)
+    }
 }
 
 extern "C" fn leave(inside: u64) {
-    let top = *TOP.get();
+    let top = TOP.get();
     if top.is_null() {
         return;
     }
@@ -103,14 +119,14 @@ extern "C" fn leave(inside: u64) {
     // SAFETY: as in `enter`; the bottom entry stays.
     unsafe {
         if (*top.sub(1)).stack_pointer != u64::MAX {
-            *TOP.get() = top.sub(1);
+            TOP.set(top.sub(1));
         }
     }
 }
 
 /// The number of the running thread's call stack.
 pub fn current() -> u32 {
-    let top = *TOP.get();
+    let top = TOP.get();
     if top.is_null() {
         return 0;
     }
@@ -131,26 +147,25 @@ pub fn current() -> u32 {
 }
 
 fn child(parent: u32, pc: u64) -> u32 {
-    let tree = TREE.get().get_or_insert_default();
-    if let Some(&node) = tree.children.get(&(parent, pc)) {
-        return node;
-    }
-    let node = tree.nodes + 1;
-    if u64::from(node) * size_of::<Stack>() as u64 >= wire::STACKS_BYTES - 64 {
-        return parent;
-    }
-    tree.nodes = node;
-    tree.children.insert((parent, pc), node);
-    // SAFETY: inside the region of stacks, as just checked.
-    unsafe { log::stacks().add(node as usize).write(Stack { pc, parent, unused: 0 }) };
-    publish();
-    node
+    TREE.with(|tree| {
+        let tree = tree.get_or_insert_default();
+        if let Some(&node) = tree.children.get(&(parent, pc)) {
+            return node;
+        }
+        let node = tree.nodes + 1;
+        if !log::set_stack(node, Stack { pc, parent, unused: 0 }) {
+            return parent;
+        }
+        tree.nodes = node;
+        tree.children.insert((parent, pc), node);
+        tree.publish();
+        node
+    })
 }
 
 /// Tells the tool how many stacks there are. At the start of a run that takes back what earlier runs added.
 pub fn publish() {
-    let nodes = TREE.get().as_ref().map_or(0, |tree| tree.nodes);
-    log::control().stacks.store(nodes + 1, Ordering::Relaxed);
+    TREE.with(|tree| tree.get_or_insert_default().publish());
 }
 
 /// The return address of call stack `node`'s innermost call, and the stack of the function it returns to.
@@ -158,8 +173,7 @@ pub fn caller(node: u32) -> Option<(u64, u32)> {
     if node == 0 {
         return None;
     }
-    // SAFETY: nodes are numbers that `child` gave out.
-    let stack = unsafe { &*log::stacks().add(node as usize) };
+    let stack = log::stack(node);
     // The outermost function is called by this library, which is nobody's business.
     (!modules::is_ours(stack.pc)).then_some((stack.pc, stack.parent))
 }
@@ -171,7 +185,7 @@ pub fn innermost() -> u64 {
 
 /// The stack pointer of the innermost instrumented function that the running thread is in.
 pub fn innermost_stack_pointer() -> u64 {
-    let top = *TOP.get();
+    let top = TOP.get();
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
 }

@@ -10,28 +10,6 @@ use crate::entry::real::real;
 use crate::hooks::accesses;
 use crate::hooks::copies::watched;
 
-intercept! {
-    strlen/1 => strlen_;
-    strnlen/2 => strnlen_;
-    strcmp/2 => strcmp_;
-    strcasecmp/2 => strcasecmp_;
-    strncmp/3 => strncmp_;
-    strncasecmp/3 => strncasecmp_;
-    memcmp/3 => memcmp_;
-    bcmp/3 => memcmp_;
-    memchr/3 => memchr_;
-    strchr/2 => strchr_;
-    strrchr/2 => strrchr_;
-    strstr/2 => strstr_;
-    strdup/1 => strdup_;
-    strndup/2 => strndup_;
-    strcpy/2 => strcpy_;
-    stpcpy/2 => stpcpy_;
-    strncpy/3 => strncpy_;
-    strcat/2 => strcat_;
-    strncat/3 => strncat_;
-}
-
 type Text = *const c_char;
 type TextOut = *mut c_char;
 
@@ -79,108 +57,110 @@ fn copies(from: Text, to: TextOut, len: usize, pc: u64) {
     }
 }
 
-extern "C" fn strlen_(text: Text, pc: u64) -> usize {
-    reads(text, usize::MAX, pc);
-    length(text)
-}
-
-extern "C" fn strnlen_(text: Text, most: usize, pc: u64) -> usize {
-    reads(text, most, pc);
-    length_within(text, most)
-}
-
-extern "C" fn strcmp_(one: Text, other: Text, pc: u64) -> c_int {
-    compares(one, other, usize::MAX, are_equal, pc);
-    real!(strcmp(one => Text, other => Text) -> c_int)
-}
-
-extern "C" fn strcasecmp_(one: Text, other: Text, pc: u64) -> c_int {
-    compares(one, other, usize::MAX, are_equal_but_for_case, pc);
-    real!(strcasecmp(one => Text, other => Text) -> c_int)
-}
-
-extern "C" fn strncmp_(one: Text, other: Text, most: usize, pc: u64) -> c_int {
-    compares(one, other, most, are_equal, pc);
-    real!(strncmp(one => Text, other => Text, most => usize) -> c_int)
-}
-
-extern "C" fn strncasecmp_(one: Text, other: Text, most: usize, pc: u64) -> c_int {
-    compares(one, other, most, are_equal_but_for_case, pc);
-    real!(strncasecmp(one => Text, other => Text, most => usize) -> c_int)
-}
-
-/// This very library compares memory with it, too.
-extern "C" fn memcmp_(one: *const c_void, other: *const c_void, len: usize, pc: u64) -> c_int {
-    if watched(pc) && len > 0 {
-        accesses::reads(one as u64, len as u64, pc);
-        accesses::reads(other as u64, len as u64, pc);
+intercept! {
+    fn strlen(text: Text; pc) -> usize, when (true) {
+        reads(text, usize::MAX, pc);
+        length(text)
     }
-    real!(memcmp(one => *const c_void, other => *const c_void, len => usize) -> c_int)
-}
 
-extern "C" fn memchr_(bytes: *const c_void, wanted: c_int, len: usize, pc: u64) -> *mut c_void {
-    let find = || real!(memchr(bytes => *const c_void, wanted => c_int, len => usize) -> *mut c_void);
-    if watched(pc) && len > 0 {
-        let found = find();
-        let read = if found.is_null() { len } else { found as usize - bytes as usize + 1 };
-        accesses::reads(bytes as u64, read as u64, pc);
+    fn strnlen(text: Text, most: usize; pc) -> usize, when (true) {
+        reads(text, most, pc);
+        length_within(text, most)
     }
-    find()
-}
 
-extern "C" fn strchr_(text: Text, wanted: c_int, pc: u64) -> TextOut {
-    reads(text, usize::MAX, pc);
-    real!(strchr(text => Text, wanted => c_int) -> TextOut)
-}
-
-extern "C" fn strrchr_(text: Text, wanted: c_int, pc: u64) -> TextOut {
-    reads(text, usize::MAX, pc);
-    real!(strrchr(text => Text, wanted => c_int) -> TextOut)
-}
-
-extern "C" fn strstr_(text: Text, wanted: Text, pc: u64) -> TextOut {
-    reads(text, usize::MAX, pc);
-    reads(wanted, usize::MAX, pc);
-    real!(strstr(text => Text, wanted => Text) -> TextOut)
-}
-
-extern "C" fn strdup_(text: Text, pc: u64) -> TextOut {
-    reads(text, usize::MAX, pc);
-    real!(strdup(text => Text) -> TextOut)
-}
-
-extern "C" fn strndup_(text: Text, most: usize, pc: u64) -> TextOut {
-    reads(text, most, pc);
-    real!(strndup(text => Text, most => usize) -> TextOut)
-}
-
-extern "C" fn strcpy_(to: TextOut, from: Text, pc: u64) -> TextOut {
-    copies(from, to, length(from), pc);
-    real!(strcpy(to => TextOut, from => Text) -> TextOut)
-}
-
-extern "C" fn stpcpy_(to: TextOut, from: Text, pc: u64) -> TextOut {
-    copies(from, to, length(from), pc);
-    real!(stpcpy(to => TextOut, from => Text) -> TextOut)
-}
-
-/// Writes all of `to`, with zeroes after the end.
-extern "C" fn strncpy_(to: TextOut, from: Text, len: usize, pc: u64) -> TextOut {
-    reads(from, len, pc);
-    if watched(pc) && len > 0 {
-        accesses::writes(to as u64, len as u64, pc);
+    fn strcmp(one: Text, other: Text; pc) -> c_int, when (true) {
+        compares(one, other, usize::MAX, are_equal, pc);
+        real!(strcmp(one => Text, other => Text) -> c_int)
     }
-    real!(strncpy(to => TextOut, from => Text, len => usize) -> TextOut)
-}
 
-extern "C" fn strcat_(to: TextOut, from: Text, pc: u64) -> TextOut {
-    reads(to, usize::MAX, pc);
-    copies(from, to.wrapping_add(length(to)), length(from), pc);
-    real!(strcat(to => TextOut, from => Text) -> TextOut)
-}
+    fn strcasecmp(one: Text, other: Text; pc) -> c_int, when (true) {
+        compares(one, other, usize::MAX, are_equal_but_for_case, pc);
+        real!(strcasecmp(one => Text, other => Text) -> c_int)
+    }
 
-extern "C" fn strncat_(to: TextOut, from: Text, most: usize, pc: u64) -> TextOut {
-    reads(to, usize::MAX, pc);
-    copies(from, to.wrapping_add(length(to)), length_within(from, most), pc);
-    real!(strncat(to => TextOut, from => Text, most => usize) -> TextOut)
+    fn strncmp(one: Text, other: Text, most: usize; pc) -> c_int, when (true) {
+        compares(one, other, most, are_equal, pc);
+        real!(strncmp(one => Text, other => Text, most => usize) -> c_int)
+    }
+
+    fn strncasecmp(one: Text, other: Text, most: usize; pc) -> c_int, when (true) {
+        compares(one, other, most, are_equal_but_for_case, pc);
+        real!(strncasecmp(one => Text, other => Text, most => usize) -> c_int)
+    }
+
+    /// This very library compares memory with it, too.
+    fn memcmp | bcmp(one: *const c_void, other: *const c_void, len: usize; pc) -> c_int, when (true) {
+        if watched(pc) && len > 0 {
+            accesses::reads(one as u64, len as u64, pc);
+            accesses::reads(other as u64, len as u64, pc);
+        }
+        real!(memcmp(one => *const c_void, other => *const c_void, len => usize) -> c_int)
+    }
+
+    fn memchr(bytes: *const c_void, wanted: c_int, len: usize; pc) -> *mut c_void, when (true) {
+        let find = || real!(memchr(bytes => *const c_void, wanted => c_int, len => usize) -> *mut c_void);
+        if watched(pc) && len > 0 {
+            let found = find();
+            let read = if found.is_null() { len } else { found as usize - bytes as usize + 1 };
+            accesses::reads(bytes as u64, read as u64, pc);
+        }
+        find()
+    }
+
+    fn strchr(text: Text, wanted: c_int; pc) -> TextOut, when (true) {
+        reads(text, usize::MAX, pc);
+        real!(strchr(text => Text, wanted => c_int) -> TextOut)
+    }
+
+    fn strrchr(text: Text, wanted: c_int; pc) -> TextOut, when (true) {
+        reads(text, usize::MAX, pc);
+        real!(strrchr(text => Text, wanted => c_int) -> TextOut)
+    }
+
+    fn strstr(text: Text, wanted: Text; pc) -> TextOut, when (true) {
+        reads(text, usize::MAX, pc);
+        reads(wanted, usize::MAX, pc);
+        real!(strstr(text => Text, wanted => Text) -> TextOut)
+    }
+
+    fn strdup(text: Text; pc) -> TextOut, when (true) {
+        reads(text, usize::MAX, pc);
+        real!(strdup(text => Text) -> TextOut)
+    }
+
+    fn strndup(text: Text, most: usize; pc) -> TextOut, when (true) {
+        reads(text, most, pc);
+        real!(strndup(text => Text, most => usize) -> TextOut)
+    }
+
+    fn strcpy(to: TextOut, from: Text; pc) -> TextOut, when (true) {
+        copies(from, to, length(from), pc);
+        real!(strcpy(to => TextOut, from => Text) -> TextOut)
+    }
+
+    fn stpcpy(to: TextOut, from: Text; pc) -> TextOut, when (true) {
+        copies(from, to, length(from), pc);
+        real!(stpcpy(to => TextOut, from => Text) -> TextOut)
+    }
+
+    /// Writes all of `to`, with zeroes after the end.
+    fn strncpy(to: TextOut, from: Text, len: usize; pc) -> TextOut, when (true) {
+        reads(from, len, pc);
+        if watched(pc) && len > 0 {
+            accesses::writes(to as u64, len as u64, pc);
+        }
+        real!(strncpy(to => TextOut, from => Text, len => usize) -> TextOut)
+    }
+
+    fn strcat(to: TextOut, from: Text; pc) -> TextOut, when (true) {
+        reads(to, usize::MAX, pc);
+        copies(from, to.wrapping_add(length(to)), length(from), pc);
+        real!(strcat(to => TextOut, from => Text) -> TextOut)
+    }
+
+    fn strncat(to: TextOut, from: Text, most: usize; pc) -> TextOut, when (true) {
+        reads(to, usize::MAX, pc);
+        copies(from, to.wrapping_add(length(to)), length_within(from, most), pc);
+        real!(strncat(to => TextOut, from => Text, most => usize) -> TextOut)
+    }
 }

@@ -1,15 +1,16 @@
 //! The runtime's own heap, apart from the tested program's: what the runtime remembers must not move what the
 //! program allocates.
 
+#[cfg(not(test))]
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::memory::layout;
-use crate::memory::layout::{ARENA, ARENA_BYTES, ARENA_PAGES};
-use crate::memory::spans::Spans;
+use crate::memory::layout::{self, ARENA, ARENA_BYTES, ARENA_PAGES};
+use crate::memory::spans::{Block, Spans};
 use crate::schedule::carrier::Carrier;
 
-static SPANS: Carrier<Spans> = Carrier::new(Spans::new(ARENA, ARENA_BYTES, ARENA_PAGES));
+// SAFETY: `layout` gives both regions to the arena, and `prepare` maps them before anything is allocated.
+static SPANS: Carrier<Spans> = Carrier::new(unsafe { Spans::new(ARENA, ARENA_BYTES, ARENA_PAGES) });
 static READY: AtomicBool = AtomicBool::new(false);
 
 /// Reserves the memory; allocation fails before.
@@ -21,16 +22,16 @@ pub fn prepare() -> bool {
 }
 
 pub fn contains(address: u64) -> bool {
-    SPANS.get().contains(address)
+    SPANS.with(|spans| spans.contains(address))
 }
 
 pub fn allocate(size: u64, align: u64) -> *mut u8 {
     if !READY.load(Ordering::Relaxed) {
         return std::ptr::null_mut();
     }
-    match SPANS.get().allocate(size, align) {
+    match SPANS.with(|spans| spans.allocate(size, align)) {
         Some((block, fresh)) => {
-            let start = block.start as *mut u8;
+            let start = block.start() as *mut u8;
             if !fresh {
                 // SAFETY: the block has `size` bytes and nobody else's.
                 unsafe { start.write_bytes(0, size as usize) };
@@ -43,20 +44,24 @@ pub fn allocate(size: u64, align: u64) -> *mut u8 {
 
 /// Frees what [`allocate`] gave.
 pub fn free(address: u64) {
-    if let Some(block) = SPANS.get().block_at(address) {
-        SPANS.get().release(block);
-    }
+    SPANS.with(|spans| {
+        if let Some(block) = spans.block_at(address) {
+            spans.release(block);
+        }
+    });
 }
 
 /// Bytes that [`allocate`] was asked for.
 pub fn size_of_block(address: u64) -> u64 {
-    SPANS.get().block_at(address).map_or(0, |block| block.size)
+    SPANS.with(|spans| spans.block_at(address)).map_or(0, Block::size)
 }
 
+#[cfg(not(test))]
 struct Arena;
 
 // SAFETY: `Spans` hands out disjoint blocks of the wanted size and alignment. The runtime allocates only while
 // active, on the carrier.
+#[cfg(not(test))]
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         allocate(layout.size() as u64, layout.align() as u64)
@@ -67,5 +72,6 @@ unsafe impl GlobalAlloc for Arena {
     }
 }
 
+#[cfg(not(test))]
 #[global_allocator]
 static GLOBAL: Arena = Arena;

@@ -1,4 +1,4 @@
-//! The tested program's heap: `malloc` and its kin, and C++'s `new`.
+//! The tested program's heap.
 //!
 //! Addresses are a function of the requests alone (see [`spans`](crate::memory::spans)). Each allocation is an event
 //! with its call stack, which is how heap memory gets its name; blocks of a site that the plan tracks are
@@ -9,39 +9,57 @@
 //! there, which makes a use after free and an access past the end failures when they happen.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::{EventKind, Extent};
 use threadbare_wire::{Ending, Origin};
 
-use crate::entry::intercept::intercept;
-use crate::entry::log;
-use crate::entry::log::Entry;
-use crate::entry::real::real;
+use crate::entry::log::{self, Entry};
+use crate::hash::Hasher;
 use crate::hooks::calls;
-use crate::memory::layout::{HEAP, HEAP_BYTES, HEAP_PAGES};
+use crate::memory::layout::{self, HEAP, HEAP_BYTES, HEAP_PAGES};
 use crate::memory::spans::{Block, By, HEADER, Spans};
-use crate::memory::{arena, layout, learn, shadow};
+use crate::memory::{arena, learn, shadow};
+use crate::os::system;
 use crate::schedule::carrier::Carrier;
+use crate::schedule::ending::finish;
 use crate::schedule::scheduler;
-use crate::schedule::scheduler::finish;
-use crate::{active, hash::Hasher};
 
 unsafe extern "C" {
-    fn __libc_malloc(size: usize) -> *mut c_void;
-    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
     fn __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
     fn __libc_free(block: *mut c_void);
-    fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
 }
 
-static SPANS: Carrier<Spans> = Carrier::new(Spans::new(HEAP, HEAP_BYTES, HEAP_PAGES));
+// SAFETY: `layout` gives both regions to the heap, and `prepare` maps them before anything is allocated.
+static SPANS: Carrier<Spans> = Carrier::new(unsafe { Spans::new(HEAP, HEAP_BYTES, HEAP_PAGES) });
 
-/// Freed blocks that are not used again yet, oldest first, and their bytes.
-static QUARANTINE: Carrier<(VecDeque<u64>, u64)> = Carrier::new((VecDeque::new(), 0));
-const QUARANTINE_BLOCKS: usize = 4096;
-const QUARANTINE_BYTES: u64 = 64 << 20;
+/// Freed blocks that are not used again yet.
+struct Quarantine {
+    /// Oldest first.
+    blocks: VecDeque<&'static Block>,
+    bytes: u64,
+}
+
+impl Quarantine {
+    const MAX_BLOCKS: usize = 4096;
+    const MAX_BYTES: u64 = 64 << 20;
+
+    fn add(&mut self, block: &'static Block) {
+        self.bytes += block.size();
+        self.blocks.push_back(block);
+    }
+
+    /// Takes out the oldest block, if there are too many.
+    fn take_oldest(&mut self) -> Option<&'static Block> {
+        let is_over = self.blocks.len() > Quarantine::MAX_BLOCKS || self.bytes > Quarantine::MAX_BYTES;
+        let oldest = if is_over { self.blocks.pop_front()? } else { return None };
+        self.bytes -= oldest.size();
+        Some(oldest)
+    }
+}
+
+static QUARANTINE: Carrier<Quarantine> = Carrier::new(Quarantine { blocks: VecDeque::new(), bytes: 0 });
 
 /// Extents, as (start, length) in a block, by allocation site.
 type BySite = HashMap<[u64; 3], Vec<(u64, u64)>, Hasher>;
@@ -56,14 +74,14 @@ pub fn prepare() -> bool {
 
 /// Runs `work`, which makes libc allocate memory on the runtime's behalf.
 pub fn for_runtime<T>(work: impl FnOnce() -> T) -> T {
-    let before = std::mem::replace(OURS.get(), true);
+    let before = OURS.replace(true);
     let result = work();
-    *OURS.get() = before;
+    OURS.set(before);
     result
 }
 
 pub fn live_blocks() -> impl Iterator<Item = &'static Block> {
-    SPANS.get().live_blocks()
+    SPANS.with(|spans| spans.live_blocks())
 }
 
 /// Marks the heap extents of a plan, in the blocks that are there and in those to come.
@@ -77,53 +95,58 @@ pub fn track(extents: &[Extent]) {
     if by_site.is_empty() {
         return;
     }
-    *TRACKED.get() = Some(by_site);
-    let live: Vec<u64> = live_blocks().map(|block| block.start).collect();
-    for start in live {
-        if let Some(block) = SPANS.get().block_at(start) {
-            mark(block);
-        }
-    }
+    TRACKED.with(|tracked| *tracked = Some(by_site));
+    live_blocks().for_each(mark);
 }
 
 fn site_of(block: &Block) -> [u64; 3] {
-    calls::users_calls(block.allocated.pc, block.allocated.stack)
+    calls::users_calls(block.allocated().pc, block.allocated().stack)
 }
 
-fn mark(block: &mut Block) {
-    let Some(by_site) = TRACKED.get().as_ref() else { return };
-    for &(start, len) in by_site.get(&site_of(block)).into_iter().flatten() {
-        if start < block.size {
-            shadow::set(block.start + start, len.min(block.size - start), true);
+/// Marks what the plan tracks of a block.
+fn mark(block: &Block) {
+    TRACKED.with(|tracked| {
+        let Some(by_site) = tracked else { return };
+        for &(start, len) in by_site.get(&site_of(block)).into_iter().flatten() {
+            if start < block.size() {
+                shadow::set(block.start() + start, len.min(block.size() - start), true);
+            }
         }
-    }
+    });
+}
+
+fn block_at(address: u64) -> Option<&'static Block> {
+    SPANS.with(|spans| spans.block_at(address))
+}
+
+fn contains(address: u64) -> bool {
+    SPANS.with(|spans| spans.contains(address))
 }
 
 /// The site of the live block around `address`, and the offset into it.
 pub fn block_site(address: u64) -> Option<([u64; 3], u64)> {
-    let block = SPANS.get().block_at(address)?;
-    let offset = address.checked_sub(block.start)?;
-    (block.live && offset < block.size.max(1)).then(|| (site_of(block), offset))
+    let block = block_at(address)?;
+    let offset = address.checked_sub(block.start())?;
+    (block.is_live() && offset < block.size().max(1)).then(|| (site_of(block), offset))
 }
 
 /// A block of `size` zeroes (where `zero` asks for them), or null.
-fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
-    if *OURS.get() {
+pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
+    if OURS.get() {
         return arena::allocate(size, align).cast();
     }
-    let Some((block, fresh)) = SPANS.get().allocate(size, align) else {
-        // SAFETY: errno of the running thread.
-        unsafe { *libc::__errno_location() = libc::ENOMEM };
+    let Some((block, fresh)) = SPANS.with(|spans| spans.allocate(size, align)) else {
+        system::set_errno(libc::ENOMEM);
         return std::ptr::null_mut();
     };
-    block.allocated = by(pc);
+    block.set_allocated(by(pc));
     fence(block, fresh);
-    let start = block.start;
+    let start = block.start();
     if zero && !fresh {
         // SAFETY: the block has this many bytes.
         unsafe { (start as *mut u8).write_bytes(0, size as usize) };
     }
-    if scheduler::get().running {
+    if scheduler::is_running() {
         learn::forget(start, size);
         mark(block);
         Entry::new(EventKind::Allocate, pc, start).size(size).value(size).write();
@@ -133,59 +156,56 @@ fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
 
 /// The running thread, here.
 fn by(pc: u64) -> By {
-    By { pc, stack: calls::current(), thread: scheduler::get().current as u32 }
+    By { pc, stack: calls::current(), thread: scheduler::current() as u32 }
 }
 
 /// Marks what is around a new block, and not the block itself.
 fn fence(block: &Block, fresh: bool) {
-    let extent = SPANS.get().extent(block);
-    let end = block.start + block.size;
-    shadow::set(extent.start, block.start - extent.start, true);
+    let extent = SPANS.with(|spans| spans.extent(block));
+    let end = block.end();
+    shadow::set(extent.start, block.start() - extent.start, true);
     if !fresh {
-        shadow::set(block.start, block.size, false);
+        shadow::set(block.start(), block.size(), false);
     }
     // The header of the next block too, which may not have been handed out yet.
     shadow::set(end, extent.end + HEADER - end, true);
 }
 
-fn release(address: u64, pc: u64) {
+/// Frees a block.
+///
+/// # Safety
+/// The program does not use it any more. If it is neither the heap's nor the arena's, it is libc's.
+pub unsafe fn release(address: u64, pc: u64) {
     if arena::contains(address) {
         return arena::free(address);
     }
-    let spans = SPANS.get();
-    if !spans.contains(address) {
-        // From before the runtime was active, or none of ours.
-        // SAFETY: libc knows its own blocks.
+    if !contains(address) {
+        // SAFETY: from before the runtime was active, or none of ours; the caller's promise.
         return unsafe { __libc_free(address as *mut c_void) };
     }
     let block = live_block(address, "freed", pc);
-    Entry::new(EventKind::Free, pc, address).value(block.size).write();
-    learn::freed(block.start, block.size);
-    block.live = false;
-    block.freed = by(pc);
-    shadow::set(block.start, block.size, true);
-    let (queue, bytes) = QUARANTINE.get();
-    *bytes += block.size;
-    queue.push_back(address);
-    while queue.len() > QUARANTINE_BLOCKS || *bytes > QUARANTINE_BYTES {
-        let Some(oldest) = queue.pop_front().and_then(|start| spans.block_at(start)) else { break };
-        *bytes -= oldest.size;
-        spans.release(oldest);
+    Entry::new(EventKind::Free, pc, address).value(block.size()).write();
+    learn::freed(block.start(), block.size());
+    block.set_freed(by(pc));
+    shadow::set(block.start(), block.size(), true);
+    QUARANTINE.with(|quarantine| quarantine.add(block));
+    while let Some(oldest) = QUARANTINE.with(Quarantine::take_oldest) {
+        SPANS.with(|spans| spans.release(oldest));
     }
 }
 
 /// The live block that begins at `address`; anything else is a failure of the program.
-fn live_block(address: u64, verb: &str, pc: u64) -> &'static mut Block {
-    match SPANS.get().block_at(address) {
-        Some(block) if block.start == address && block.live => block,
-        Some(block) if block.start == address => {
+fn live_block(address: u64, verb: &str, pc: u64) -> &'static Block {
+    match block_at(address) {
+        Some(block) if block.start() == address && block.is_live() => block,
+        Some(block) if block.start() == address => {
             accuse(block);
-            let message = format!("a block of {} bytes is {verb} again", block.size);
+            let message = format!("a block of {} bytes is {verb} again", block.size());
             finish(Ending::DoubleFree, 0, pc, &message)
         }
-        Some(block) if block.live && address > block.start && address < block.start + block.size => {
+        Some(block) if block.is_live() && address > block.start() && address < block.end() => {
             accuse(block);
-            let (offset, whole) = (address - block.start, block.size);
+            let (offset, whole) = (address - block.start(), block.size());
             let message = format!("what is {verb} lies {offset} bytes into a block of {whole} bytes");
             finish(Ending::InvalidFree, 0, pc, &message)
         }
@@ -200,205 +220,70 @@ fn accuse(block: &Block) {
         origin.stack.store(by.stack, Ordering::Relaxed);
         origin.thread.store(by.thread + 1, Ordering::Relaxed);
     };
-    write(&log::control().allocated, block.allocated);
-    if !block.live {
-        write(&log::control().freed, block.freed);
+    write(&log::control().allocated, block.allocated());
+    if !block.is_live() {
+        write(&log::control().freed, block.freed());
     }
 }
 
 /// The program is about to access these bytes: they must lie in a live block, if they lie in the heap at all.
 pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
-    if !SPANS.get().contains(address) {
+    if !contains(address) {
         return;
     }
-    let Some(block) = SPANS.get().block_at(address) else { return };
+    let Some(block) = block_at(address) else { return };
     // The header of a block is what follows the block before it, if there is one.
     let header = std::ptr::from_ref(block) as u64;
-    let before = SPANS.get().block_at(header - 1).filter(|before| before.start != 0);
+    let before = block_at(header - 1).filter(|before| before.start() != 0);
     let block = match before {
         Some(before) if address < header + HEADER => before,
         _ => block,
     };
-    let end = block.start + block.size;
-    if block.live && address >= block.start && address + size <= end {
+    let (start, end) = (block.start(), block.end());
+    if block.is_live() && address >= start && address + size <= end {
         return;
     }
     accuse(block);
-    let whole = block.size;
-    if block.live || address < block.start || address >= end {
+    let whole = block.size();
+    if block.is_live() || address < start || address >= end {
         let (distance, side) = match address.checked_sub(end) {
             Some(past) => (past, "after the end"),
-            None if address >= block.start => (address + size - end, "too many at the end"),
-            None => (block.start - address, "before the start"),
+            None if address >= start => (address + size - end, "too many at the end"),
+            None => (start - address, "before the start"),
         };
         let message = format!("{verb} of {size} bytes, {distance} bytes {side} of a block of {whole} bytes");
         finish(Ending::HeapOverflow, 0, pc, &message);
     }
-    let offset = address - block.start;
+    let offset = address - start;
     let message = format!("{verb} of {size} bytes, {offset} bytes into a freed block of {whole} bytes");
     finish(Ending::UseAfterFree, 0, pc, &message)
 }
 
-fn resize(address: u64, size: u64, pc: u64) -> *mut c_void {
+/// Moves a block to a larger or smaller one.
+///
+/// # Safety
+/// As for [`release`].
+pub unsafe fn resize(address: u64, size: u64, pc: u64) -> *mut c_void {
     let old = if arena::contains(address) {
         arena::size_of_block(address)
-    } else if SPANS.get().contains(address) {
-        live_block(address, "resized", pc).size
+    } else if contains(address) {
+        live_block(address, "resized", pc).size()
     } else {
-        // SAFETY: as in `release`.
+        // SAFETY: from before the runtime was active, or none of ours; the caller's promise.
         return unsafe { __libc_realloc(address as *mut c_void, size as usize) };
     };
     let new = allocate(size, 16, false, pc);
     if !new.is_null() {
-        // SAFETY: two live blocks of at least this many bytes.
-        unsafe { new.cast::<u8>().copy_from_nonoverlapping(address as *const u8, old.min(size) as usize) };
-        release(address, pc);
+        // SAFETY: two live blocks of at least this many bytes; the caller's promise for the old one.
+        unsafe {
+            new.cast::<u8>().copy_from_nonoverlapping(address as *const u8, old.min(size) as usize);
+            release(address, pc);
+        }
     }
     new
 }
 
-intercept! {
-    malloc/1 => malloc_;
-    calloc/2 => calloc_;
-    realloc/2 => realloc_;
-    reallocarray/3 => reallocarray_;
-    free/1 => free_;
-    memalign/2 => memalign_;
-    aligned_alloc/2 => memalign_;
-    posix_memalign/3 => posix_memalign_;
-    valloc/1 => valloc_;
-    malloc_usable_size/1 => usable_size;
-    _Znwm/1 => new_;
-    _Znam/1 => new_;
-    _ZnwmRKSt9nothrow_t/2 => new_nothrow;
-    _ZnamRKSt9nothrow_t/2 => new_nothrow;
-    _ZnwmSt11align_val_t/2 => new_aligned;
-    _ZnamSt11align_val_t/2 => new_aligned;
-    _ZnwmSt11align_val_tRKSt9nothrow_t/3 => new_aligned_nothrow;
-    _ZnamSt11align_val_tRKSt9nothrow_t/3 => new_aligned_nothrow;
-    _ZdlPv/1 => free_;
-    _ZdaPv/1 => free_;
-    _ZdlPvm/2 => delete_2;
-    _ZdaPvm/2 => delete_2;
-    _ZdlPvRKSt9nothrow_t/2 => delete_2;
-    _ZdaPvRKSt9nothrow_t/2 => delete_2;
-    _ZdlPvSt11align_val_t/2 => delete_2;
-    _ZdaPvSt11align_val_t/2 => delete_2;
-    _ZdlPvmSt11align_val_t/3 => delete_3;
-    _ZdaPvmSt11align_val_t/3 => delete_3;
-}
-
-extern "C" fn malloc_(size: usize, pc: u64) -> *mut c_void {
-    if !active() {
-        // SAFETY: libc's own.
-        return unsafe { __libc_malloc(size) };
-    }
-    allocate(size as u64, 16, false, pc)
-}
-
-extern "C" fn calloc_(count: usize, size: usize, pc: u64) -> *mut c_void {
-    if !active() {
-        // SAFETY: libc's own.
-        return unsafe { __libc_calloc(count, size) };
-    }
-    match count.checked_mul(size) {
-        Some(bytes) => allocate(bytes as u64, 16, true, pc),
-        None => std::ptr::null_mut(),
-    }
-}
-
-extern "C" fn realloc_(block: *mut c_void, size: usize, pc: u64) -> *mut c_void {
-    if !active() {
-        // SAFETY: libc's own.
-        return unsafe { __libc_realloc(block, size) };
-    }
-    match (block.is_null(), size) {
-        (true, _) => allocate(size as u64, 16, false, pc),
-        (false, 0) => {
-            release(block as u64, pc);
-            std::ptr::null_mut()
-        }
-        (false, _) => resize(block as u64, size as u64, pc),
-    }
-}
-
-extern "C" fn reallocarray_(block: *mut c_void, count: usize, size: usize, pc: u64) -> *mut c_void {
-    match count.checked_mul(size) {
-        Some(bytes) => realloc_(block, bytes, pc),
-        None => std::ptr::null_mut(),
-    }
-}
-
-extern "C" fn free_(block: *mut c_void, pc: u64) {
-    if !active() {
-        // SAFETY: libc's own.
-        return unsafe { __libc_free(block) };
-    }
-    if !block.is_null() {
-        release(block as u64, pc);
-    }
-}
-
-extern "C" fn memalign_(align: usize, size: usize, pc: u64) -> *mut c_void {
-    if !active() {
-        // SAFETY: libc's own.
-        return unsafe { __libc_memalign(align, size) };
-    }
-    allocate(size as u64, align.next_power_of_two() as u64, false, pc)
-}
-
-extern "C" fn posix_memalign_(result: *mut *mut c_void, align: usize, size: usize, pc: u64) -> c_int {
-    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
-        return libc::EINVAL;
-    }
-    let block = memalign_(align, size, pc);
-    if block.is_null() {
-        return libc::ENOMEM;
-    }
-    // SAFETY: the program's place for the result.
-    unsafe { result.write(block) };
-    0
-}
-
-extern "C" fn valloc_(size: usize, pc: u64) -> *mut c_void {
-    memalign_(4096, size, pc)
-}
-
-extern "C" fn usable_size(block: *mut c_void, _: u64) -> usize {
-    match SPANS.get().block_at(block as u64) {
-        // No more than was asked for: what is beyond is fenced off.
-        Some(block) if active() => block.size as usize,
-        _ => real!(malloc_usable_size(block => *mut c_void) -> usize),
-    }
-}
-
-extern "C" fn new_(size: usize, pc: u64) -> *mut c_void {
-    let block = malloc_(size.max(1), pc);
-    // Out of memory: libstdc++ knows how to say so.
-    if block.is_null() { real!(_Znwm(size => usize) -> *mut c_void) } else { block }
-}
-
-extern "C" fn new_nothrow(size: usize, _: *const c_void, pc: u64) -> *mut c_void {
-    malloc_(size.max(1), pc)
-}
-
-extern "C" fn new_aligned(size: usize, align: usize, pc: u64) -> *mut c_void {
-    let block = memalign_(align, size.max(1), pc);
-    if block.is_null() {
-        real!(_ZnwmSt11align_val_t(size => usize, align => usize) -> *mut c_void)
-    } else {
-        block
-    }
-}
-
-extern "C" fn new_aligned_nothrow(size: usize, align: usize, _: *const c_void, pc: u64) -> *mut c_void {
-    memalign_(align, size.max(1), pc)
-}
-
-extern "C" fn delete_2(block: *mut c_void, _: usize, pc: u64) {
-    free_(block, pc);
-}
-
-extern "C" fn delete_3(block: *mut c_void, _: usize, _: usize, pc: u64) {
-    free_(block, pc);
+/// The bytes that the program asked for with the block at `address`, if it is one of the heap's.
+pub fn size_of_block(address: u64) -> Option<u64> {
+    block_at(address).map(Block::size)
 }

@@ -4,6 +4,8 @@
 //! ones have pages of their own. A side table says which span a page belongs to, so that the block around any
 //! address is found by arithmetic. Freed blocks are reused last in, first out.
 
+use std::cell::Cell;
+
 /// Who did something, and where: return address, call stack, index of the thread.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -16,16 +18,52 @@ pub struct By {
 /// What is known of a block; lies just before it.
 #[repr(C, align(16))]
 pub struct Block {
-    /// The address that was handed out; the block may have been aligned further than it begins.
-    pub start: u64,
-    /// Bytes asked for.
-    pub size: u64,
-    pub allocated: By,
-    /// Means something when the block is not live.
-    pub freed: By,
+    start: Cell<u64>,
+    size: Cell<u64>,
+    allocated: Cell<By>,
+    freed: Cell<By>,
     /// The next free block of its class.
-    next: u64,
-    pub live: bool,
+    next: Cell<u64>,
+    live: Cell<bool>,
+}
+
+impl Block {
+    /// The address that was handed out; 0 if none was yet. The block may have been aligned further than it begins.
+    pub fn start(&self) -> u64 {
+        self.start.get()
+    }
+
+    /// Bytes asked for.
+    pub fn size(&self) -> u64 {
+        self.size.get()
+    }
+
+    pub fn end(&self) -> u64 {
+        self.start() + self.size()
+    }
+
+    pub fn is_live(&self) -> bool {
+        self.live.get()
+    }
+
+    pub fn allocated(&self) -> By {
+        self.allocated.get()
+    }
+
+    pub fn set_allocated(&self, by: By) {
+        self.allocated.set(by);
+    }
+
+    /// Means something when the block is not live.
+    pub fn freed(&self) -> By {
+        self.freed.get()
+    }
+
+    /// The program has freed it. [`Spans::release`] is what makes it available again.
+    pub fn set_freed(&self, by: By) {
+        self.live.set(false);
+        self.freed.set(by);
+    }
 }
 
 /// At the start of a span's first page.
@@ -66,7 +104,12 @@ fn class_of(bytes: u64) -> (usize, u64) {
 }
 
 impl Spans {
-    pub const fn new(base: u64, bytes: u64, pages: u64) -> Spans {
+    /// An allocator for the `bytes` of memory at `base`, which keeps its page table at `pages`.
+    ///
+    /// # Safety
+    /// Before it is used, both are mapped and all zeroes, for good. Nobody but this allocator and those whom it hands
+    /// blocks to uses them.
+    pub const unsafe fn new(base: u64, bytes: u64, pages: u64) -> Spans {
         Spans { base, bytes, pages, next_page: 0, free: [0; CLASSES] }
     }
 
@@ -81,7 +124,7 @@ impl Spans {
 
     /// A block of `size` bytes, aligned to `align` (a power of two), or `None` when the region is used up.
     /// The second value says that its memory is fresh, hence zero.
-    pub fn allocate(&mut self, size: u64, align: u64) -> Option<(&'static mut Block, bool)> {
+    pub fn allocate(&mut self, size: u64, align: u64) -> Option<(&'static Block, bool)> {
         let slack = if align > 16 { align } else { 0 };
         let wanted = size.checked_add(HEADER + slack)?;
         if wanted > self.bytes {
@@ -91,14 +134,14 @@ impl Spans {
         if self.free[class] == 0 {
             self.grow(class, stride)?;
         }
-        let header = self.free[class] as *mut Block;
-        // SAFETY: the free list holds headers of blocks of this class, each linked through `next`.
-        let block = unsafe { &mut *header };
-        self.free[class] = block.next;
-        let fresh = block.start == 0;
-        block.start = (header as u64 + HEADER).next_multiple_of(align.max(16));
-        block.size = size;
-        block.live = true;
+        let header = self.free[class];
+        // SAFETY: `grow` and `release` put headers of blocks of this class into the free list, and nothing else.
+        let block = unsafe { &*(header as *const Block) };
+        self.free[class] = block.next.get();
+        let fresh = block.start() == 0;
+        block.start.set((header + HEADER).next_multiple_of(align.max(16)));
+        block.size.set(size);
+        block.live.set(true);
         Some((block, fresh))
     }
 
@@ -121,7 +164,7 @@ impl Spans {
             // Last block first, so that blocks are handed out in the order of their addresses.
             for index in (0..blocks).rev() {
                 let header = start + SPAN_HEADER + index * stride;
-                (*(header as *mut Block)).next = self.free[class];
+                (*(header as *const Block)).next.set(self.free[class]);
                 self.free[class] = header;
             }
         }
@@ -129,7 +172,7 @@ impl Spans {
     }
 
     /// The block whose memory holds `address`, live or not.
-    pub fn block_at(&self, address: u64) -> Option<&'static mut Block> {
+    pub fn block_at(&self, address: u64) -> Option<&'static Block> {
         if !self.contains(address) {
             return None;
         }
@@ -140,7 +183,7 @@ impl Spans {
             let start = self.base + u64::from(entry.checked_sub(1)?) * PAGE;
             let span = &*(start as *const Span);
             let index = address.checked_sub(start + SPAN_HEADER)? / span.stride;
-            (index < span.blocks).then(|| &mut *((start + SPAN_HEADER + index * span.stride) as *mut Block))
+            (index < span.blocks).then(|| &*((start + SPAN_HEADER + index * span.stride) as *const Block))
         }
     }
 
@@ -161,21 +204,21 @@ impl Spans {
     }
 
     /// Takes a block back.
-    pub fn release(&mut self, block: &'static mut Block) {
+    pub fn release(&mut self, block: &'static Block) {
         let class = self.span_of(block).class as usize;
-        block.live = false;
-        block.next = self.free[class];
-        self.free[class] = std::ptr::from_mut(block) as u64;
+        block.live.set(false);
+        block.next.set(self.free[class]);
+        self.free[class] = std::ptr::from_ref(block) as u64;
     }
 
     /// Every live block, in the order of addresses.
-    pub fn live_blocks(&self) -> impl Iterator<Item = &'static Block> + '_ {
-        let mut page = 0;
+    pub fn live_blocks(&self) -> impl Iterator<Item = &'static Block> + use<> {
+        let (base, next_page, mut page) = (self.base, self.next_page, 0);
         let spans = std::iter::from_fn(move || {
-            if page >= self.next_page {
+            if page >= next_page {
                 return None;
             }
-            let start = self.base + page * PAGE;
+            let start = base + page * PAGE;
             // SAFETY: spans follow one another from the first page to `next_page`.
             let span = unsafe { &*(start as *const Span) };
             page += (SPAN_HEADER + span.stride).div_ceil(PAGE);
@@ -188,6 +231,105 @@ impl Spans {
                     unsafe { &*((start + SPAN_HEADER + index * span.stride) as *const Block) }
                 })
             })
-            .filter(|block| block.live)
+            .filter(|block| block.is_live())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An allocator with memory of its own, which lives for as long as the test's process.
+    fn spans() -> Spans {
+        const BYTES: u64 = 64 * PAGE;
+        let zeroes = |bytes: u64| {
+            let words = vec![[0u64; 2]; bytes as usize / 16 + PAGE as usize / 16].leak();
+            (words.as_ptr() as u64).next_multiple_of(PAGE)
+        };
+        // SAFETY: zeroes that are never freed and named nowhere else.
+        unsafe { Spans::new(zeroes(BYTES), BYTES, zeroes(Spans::page_table_bytes(BYTES))) }
+    }
+
+    fn allocate(spans: &mut Spans, size: u64) -> u64 {
+        spans.allocate(size, 16).expect("there is room").0.start()
+    }
+
+    /// Replays and names of memory rest on this: the same requests give the same addresses.
+    #[test]
+    fn addresses_follow_from_the_requests() {
+        let (mut one, mut other) = (spans(), spans());
+        for size in [1, 100, 5000, 16, 1, 200_000, 100] {
+            let [first, second] = [&mut one, &mut other].map(|spans| {
+                let base = spans.base;
+                allocate(spans, size) - base
+            });
+            assert_eq!(first, second, "{size}");
+        }
+    }
+
+    /// What was freed last is used first, and is not taken for fresh.
+    #[test]
+    fn blocks_are_reused_last_in_first_out() {
+        let mut spans = spans();
+        let [first, second] = [(); 2].map(|()| spans.allocate(40, 16).expect("there is room").0);
+        spans.release(first);
+        spans.release(second);
+        let (again, fresh) = spans.allocate(40, 16).expect("there is room");
+        assert_eq!((again.start(), fresh), (second.start(), false));
+        assert!(again.is_live() && !first.is_live());
+    }
+
+    /// Any address inside a block leads to it, be the block small or many pages long.
+    #[test]
+    fn a_block_is_found_by_any_of_its_addresses() {
+        let mut spans = spans();
+        for size in [1, 33, 4096, 300_000] {
+            let start = allocate(&mut spans, size);
+            for address in [start, start + size / 2, start + size - 1] {
+                let found = spans.block_at(address).expect("it is in a block");
+                assert_eq!((found.start(), found.size()), (start, size));
+            }
+        }
+        assert!(spans.block_at(spans.base - 1).is_none());
+        assert!(spans.block_at(spans.base + spans.bytes - 1).is_none());
+    }
+
+    /// Blocks that are live at the same time have no byte in common, and keep the alignment that was asked for.
+    #[test]
+    fn blocks_are_apart_and_aligned() {
+        let mut spans = spans();
+        let requests = [(1, 16), (64, 64), (100, 256), (5000, 4096), (16, 16), (70_000, 16)];
+        let mut taken: Vec<std::ops::Range<u64>> = Vec::new();
+        for (size, align) in requests {
+            let (block, _) = spans.allocate(size, align).expect("there is room");
+            assert!(block.start().is_multiple_of(align));
+            let range = block.start()..block.end();
+            assert!(taken.iter().all(|other| range.end <= other.start || other.end <= range.start));
+            taken.push(range);
+        }
+        let mut live: Vec<u64> = spans.live_blocks().map(Block::start).collect();
+        live.sort_unstable();
+        taken.sort_unstable_by_key(|range| range.start);
+        assert_eq!(live, taken.iter().map(|range| range.start).collect::<Vec<_>>());
+    }
+
+    /// A class holds every size that is put into it, and classes grow with sizes.
+    #[test]
+    fn classes_hold_their_sizes() {
+        let mut last = 0;
+        for bytes in (1..20_000).chain([1 << 20, (1 << 30) + 1]) {
+            let (class, rounded) = class_of(bytes);
+            assert!(rounded >= bytes && rounded.is_multiple_of(16) && class >= last && class < CLASSES);
+            last = class;
+        }
+    }
+
+    /// A request that does not fit is refused and leaves the allocator usable.
+    #[test]
+    fn too_much_is_refused() {
+        let mut spans = spans();
+        assert!(spans.allocate(u64::MAX, 16).is_none());
+        assert!(spans.allocate(spans.bytes, 16).is_none());
+        allocate(&mut spans, 1000);
     }
 }

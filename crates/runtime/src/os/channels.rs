@@ -4,11 +4,12 @@
 //! what has both of its ends in this process is made anew in each run, with what lay in it at the first thread, under
 //! the same numbers. What somebody outside may hold the other end of stays as it is.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_long};
 
 use crate::active;
-use crate::os::io::Nature;
-use crate::os::{descriptors, io, system};
+use crate::os::io::{self, Nature};
+use crate::os::{descriptors, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler;
 
@@ -64,54 +65,48 @@ static WATCHERS: Carrier<Vec<Watcher>> = Carrier::new(Vec::new());
 /// Descriptors that there were before the first thread, with their inodes.
 static BEFORE: Carrier<Vec<(c_int, u64)>> = Carrier::new(Vec::new());
 
-fn call(number: c_long, arguments: [i64; 4]) -> c_long {
-    let [a, b, c, d] = arguments.map(|argument| argument as u64);
-    system::call(number, [a, b, c, d, 0, 0])
-}
-
-fn control(descriptor: c_int, command: c_int, argument: c_long) -> c_long {
-    call(libc::SYS_fcntl, [descriptor.into(), command.into(), argument, 0])
-}
-
 fn inode(descriptor: c_int) -> u64 {
-    // SAFETY: a plain system call into a place of our own; all zeroes is a status.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        libc::fstat(descriptor, &mut status);
-        status.st_ino
-    }
+    system::status(descriptor).map_or(0, |status| status.st_ino)
 }
 
 /// The program has made a channel.
 pub fn made(kind: Kind, ends: &[c_int]) {
-    if active() && !scheduler::get().running {
-        MADE.get().push(Made { kind, ends: ends.iter().map(|&end| (end, inode(end))).collect() });
+    if active() && !scheduler::is_running() {
+        let ends = ends.iter().map(|&end| (end, inode(end))).collect();
+        MADE.with(|made| made.push(Made { kind, ends }));
     }
 }
 
 /// These descriptors are about to be closed.
 pub fn forget(closed: &impl Fn(c_int) -> bool) {
-    MADE.get().retain(|made| !made.ends.iter().any(|&(end, _)| closed(end)));
+    MADE.with(|made| made.retain(|made| !made.ends.iter().any(|&(end, _)| closed(end))));
 }
 
 /// Takes stock of what there is before the first thread.
 pub fn remember() {
     let all = descriptors::all();
-    *BEFORE.get() = all.iter().map(|&descriptor| (descriptor, inode(descriptor))).collect();
-    *WATCHERS.get() = all.iter().filter_map(|&descriptor| watcher(descriptor)).collect();
-    let mut made = std::mem::take(MADE.get());
+    let before = all.iter().map(|&descriptor| (descriptor, inode(descriptor))).collect();
+    BEFORE.with(|known| *known = before);
+    let watchers = all.iter().filter_map(|&descriptor| watcher(descriptor)).collect();
+    WATCHERS.with(|known| *known = watchers);
+    let mut made = MADE.with(std::mem::take);
     // A child from before the first thread may hold any end; timers have none.
     made.retain(|made| !io::has_forked() || matches!(made.kind, Kind::Timer { .. }));
     let still_there = |made: &Made| made.ends.iter().all(|&(end, was)| inode(end) == was);
-    *CHANNELS.get() = made.iter().filter(|made| still_there(made)).map(|made| channel(made, &all)).collect();
+    let channels = made.iter().filter(|made| still_there(made)).map(|made| channel(made, &all)).collect();
+    CHANNELS.with(|known| *known = channels);
 }
 
 /// There is something of the run's own, used or not yet, that a copy of this process would share: a socket, or what
 /// watches others.
 pub fn are_new() -> bool {
+    let was_there = |descriptor: c_int| {
+        let known = (descriptor, inode(descriptor));
+        BEFORE.with(|before| before.contains(&known))
+    };
     let is_new = |descriptor: c_int| match io::nature(descriptor) {
         Nature::Plain => false,
-        Nature::Pipe | Nature::Socket => !BEFORE.get().contains(&(descriptor, inode(descriptor))),
+        Nature::Pipe | Nature::Socket => !was_there(descriptor),
         // All of these have the same inode.
         Nature::Event => true,
     };
@@ -121,7 +116,7 @@ pub fn are_new() -> bool {
 fn channel(made: &Made, all: &[c_int]) -> Channel {
     let end = |(index, &(descriptor, _)): (usize, &(c_int, u64))| End {
         descriptors: same_file(descriptor, all),
-        flags: control(descriptor, libc::F_GETFL, 0),
+        flags: system::fcntl(descriptor, libc::F_GETFL, 0),
         unread: if matches!((made.kind, index), (Kind::Pipe, 1)) { Vec::new() } else { drain(descriptor) },
     };
     Channel { kind: made.kind, ends: made.ends.iter().enumerate().map(end).collect() }
@@ -134,7 +129,7 @@ fn same_file(descriptor: c_int, all: &[c_int]) -> Vec<(c_int, bool)> {
 }
 
 fn closes_on_exec(descriptor: c_int) -> bool {
-    control(descriptor, libc::F_GETFD, 0) & c_long::from(libc::FD_CLOEXEC) != 0
+    system::fcntl(descriptor, libc::F_GETFD, 0) & c_long::from(libc::FD_CLOEXEC) != 0
 }
 
 /// Reads all there is to read without waiting, piece by piece.
@@ -143,12 +138,12 @@ fn drain(descriptor: c_int) -> Vec<Vec<u8>> {
     const PIECE: usize = 256 << 10;
     let mut pieces = Vec::new();
     loop {
-        let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
-        if !io::is_ready((&raw mut entry) as u64, 1) || entry.revents & libc::POLLIN == 0 {
+        let entry = Cell::new(libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 });
+        if !io::is_ready(std::slice::from_ref(&entry)) || entry.get().revents & libc::POLLIN == 0 {
             return pieces;
         }
         let mut piece = vec![0u8; PIECE];
-        match call(libc::SYS_read, [descriptor.into(), piece.as_mut_ptr() as i64, PIECE as i64, 0]) {
+        match system::read(descriptor, &mut piece) {
             ..=0 => return pieces,
             count => piece.truncate(count as usize),
         }
@@ -181,51 +176,58 @@ pub fn watched(descriptor: c_int) -> Option<Vec<c_int>> {
 
 /// Gives this run channels of its own.
 pub fn separate() {
-    CHANNELS.get().iter().for_each(renew);
-    WATCHERS.get().iter().for_each(renew_watcher);
+    CHANNELS.with(|channels| channels.iter().for_each(renew));
+    WATCHERS.with(|watchers| watchers.iter().for_each(renew_watcher));
 }
 
 fn renew(channel: &Channel) {
-    let mut new: [c_int; 2] = [-1; 2];
-    let place = new.as_mut_ptr() as i64;
-    let made = match channel.kind {
-        Kind::Pipe => call(libc::SYS_pipe2, [place, 0, 0, 0]),
-        Kind::Pair { domain, kind, protocol } => {
-            call(libc::SYS_socketpair, [domain.into(), kind.into(), protocol.into(), place])
-        }
-        Kind::Event { flags } | Kind::Timer { flags } => {
-            new[0] = call(libc::SYS_eventfd2, [0, flags.into(), 0, 0]) as c_int;
-            c_long::from(new[0])
-        }
-    };
-    if made < 0 {
-        return;
-    }
+    let Some(new) = make(channel.kind) else { return };
     if let (Kind::Pipe, Some((first, _))) = (channel.kind, channel.ends[0].descriptors.first()) {
-        control(new[1], libc::F_SETPIPE_SZ, control(*first, libc::F_GETPIPE_SZ, 0));
+        system::fcntl(new[1], libc::F_SETPIPE_SZ, system::fcntl(*first, libc::F_GETPIPE_SZ, 0));
     }
     for (index, end) in channel.ends.iter().enumerate() {
         // What comes out at one end was put in at the other; event and timer descriptors have only one.
         let source = if channel.ends.len() == 1 { new[0] } else { new[1 - index] };
         for piece in &end.unread {
-            call(libc::SYS_write, [source.into(), piece.as_ptr() as i64, piece.len() as i64, 0]);
+            system::write(source, piece);
         }
     }
     for (end, &new) in channel.ends.iter().zip(&new) {
-        control(new, libc::F_SETFL, end.flags);
+        system::fcntl(new, libc::F_SETFL, end.flags);
         replace(new, &end.descriptors);
     }
 }
 
+/// Makes such a channel, with one end or two.
+fn make(kind: Kind) -> Option<[c_int; 2]> {
+    let mut new: [c_int; 2] = [-1; 2];
+    let place = new.as_mut_ptr() as u64;
+    let made = match kind {
+        // SAFETY: the kernel writes two descriptors to the place.
+        Kind::Pipe => unsafe { system::call(libc::SYS_pipe2, [place, 0, 0, 0, 0, 0]) },
+        Kind::Pair { domain, kind, protocol } => {
+            let arguments = [domain as u64, kind as u64, protocol as u64, place, 0, 0];
+            // SAFETY: as above.
+            unsafe { system::call(libc::SYS_socketpair, arguments) }
+        }
+        Kind::Event { flags } | Kind::Timer { flags } => {
+            new[0] = system::eventfd(flags);
+            c_long::from(new[0])
+        }
+    };
+    (made >= 0).then_some(new)
+}
+
 fn renew_watcher(watcher: &Watcher) {
-    let new = call(libc::SYS_epoll_create1, [0; 4]) as c_int;
+    let new = system::epoll_create();
     if new < 0 {
         return;
     }
     for &(descriptor, events, data) in &watcher.watched {
         let event = libc::epoll_event { events, u64: data };
-        let add = libc::EPOLL_CTL_ADD.into();
-        call(libc::SYS_epoll_ctl, [new.into(), add, descriptor.into(), (&raw const event) as i64]);
+        let (add, place) = (libc::EPOLL_CTL_ADD as u64, (&raw const event) as u64);
+        // SAFETY: the kernel reads the event.
+        unsafe { system::call(libc::SYS_epoll_ctl, [new as u64, add, descriptor as u64, place, 0, 0]) };
     }
     replace(new, &[(watcher.descriptor, watcher.close_on_exec)]);
 }
@@ -234,7 +236,7 @@ fn renew_watcher(watcher: &Watcher) {
 fn replace(new: c_int, descriptors: &[(c_int, bool)]) {
     for &(descriptor, close_on_exec) in descriptors {
         let flags = if close_on_exec { libc::O_CLOEXEC } else { 0 };
-        call(libc::SYS_dup3, [new.into(), descriptor.into(), flags.into(), 0]);
+        system::dup3(new, descriptor, flags);
     }
-    call(libc::SYS_close, [new.into(), 0, 0, 0]);
+    system::close(new);
 }

@@ -6,6 +6,7 @@ use std::ffi::c_int;
 use threadbare_wire::{MEMORY_FD, SOCKET_FD};
 
 use crate::active;
+use crate::entry::intercept::intercept;
 use crate::entry::real::real;
 use crate::memory::heap;
 use crate::os::{io, system};
@@ -31,47 +32,23 @@ pub fn all() -> Vec<c_int> {
 
 /// Both numbers mean the same open file.
 pub fn are_same(one: c_int, other: c_int) -> bool {
-    const KCMP_FILE: u64 = 0;
-    let me = system::call(libc::SYS_getpid, [0; 6]) as u64;
-    one == other || system::call(libc::SYS_kcmp, [me, me, KCMP_FILE, one as u64, other as u64, 0]) == 0
+    one == other || system::is_same_file(one, other)
 }
 
 /// `new` is to become another number of `old`, and no longer what it was.
 fn take_over(old: c_int, new: c_int) {
-    // SAFETY: a plain system call.
-    if active() && old != new && unsafe { libc::fcntl(old, libc::F_GETFD) } >= 0 {
+    if old != new && system::fcntl(old, libc::F_GETFD, 0) >= 0 {
         io::forget(|own| own == new);
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
-    if is_the_tools(new) {
-        return bad_descriptor();
-    }
-    take_over(old, new);
-    real!(dup2(old => c_int, new => c_int) -> c_int)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-    if is_the_tools(new) {
-        return bad_descriptor();
-    }
-    take_over(old, new);
-    real!(dup3(old => c_int, new => c_int, flags => c_int) -> c_int)
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+/// Closes the descriptors from `first` to `last`, but not the tool's.
+fn close_all(first: u32, last: u32, flags: c_int) -> c_int {
+    const CLOSE_ON_EXEC: c_int = 4;
     let close = |first: u32, last: u32| match first <= last {
         true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
         false => 0,
     };
-    if !active() {
-        return close(first, last);
-    }
-    const CLOSE_ON_EXEC: c_int = 4;
     if flags & CLOSE_ON_EXEC == 0 {
         io::forget(|own| (first..=last).contains(&(own as u32)));
     }
@@ -82,7 +59,28 @@ extern "C" fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
     close(first, last.min(low - 1)) | close(first.max(high + 1), last)
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn closefrom(first: c_int) {
-    close_range(first.max(0) as u32, u32::MAX, 0);
+intercept! {
+    fn dup2(old: c_int, new: c_int) -> c_int, calling duplicate {
+        if is_the_tools(new) {
+            return bad_descriptor();
+        }
+        take_over(old, new);
+        duplicate(old, new)
+    }
+
+    fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int, calling duplicate {
+        if is_the_tools(new) {
+            return bad_descriptor();
+        }
+        take_over(old, new);
+        duplicate(old, new, flags)
+    }
+
+    fn close_range(first: u32, last: u32, flags: c_int) -> c_int {
+        close_all(first, last, flags)
+    }
+
+    fn closefrom(first: c_int) {
+        close_all(first.max(0) as u32, u32::MAX, 0);
+    }
 }

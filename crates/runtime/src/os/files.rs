@@ -4,10 +4,9 @@
 //! is opened anew in each run, at the place where it stood. What a run has done to files, though, stays: nothing can go
 //! on from before that.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_uint};
+use std::ffi::{CStr, CString, c_char, c_int};
 
-use crate::entry::real::real;
-use crate::os::{descriptors, io, leftovers};
+use crate::os::{descriptors, io};
 use crate::schedule::carrier::Carrier;
 
 #[derive(Clone, Copy)]
@@ -21,7 +20,8 @@ static POSITIONS: Carrier<Vec<Position>> = Carrier::new(Vec::new());
 
 /// Notes where every regular file stands.
 pub fn remember() {
-    *POSITIONS.get() = descriptors::all().into_iter().filter_map(position).collect();
+    let positions = descriptors::all().into_iter().filter_map(position).collect();
+    POSITIONS.with(|known| *known = positions);
 }
 
 fn position(descriptor: c_int) -> Option<Position> {
@@ -43,7 +43,7 @@ fn position(descriptor: c_int) -> Option<Position> {
 
 /// Gives this run positions of its own. A file that cannot be opened again stays shared.
 pub fn separate() {
-    for &Position { descriptor, flags, offset } in POSITIONS.get().iter() {
+    for Position { descriptor, flags, offset } in POSITIONS.with(|positions| positions.clone()) {
         let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
         // SAFETY: plain system calls; the new descriptor takes the place of the old one.
         unsafe {
@@ -67,87 +67,15 @@ pub fn opens(flags: c_int) {
 }
 
 /// A file is opened as a stream with this mode. Is it to be written to?
-pub fn opens_as(mode: *const c_char) -> bool {
-    // SAFETY: the program's string, if there is one.
+///
+/// # Safety
+/// `mode` is null or a string.
+pub unsafe fn opens_as(mode: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
     let writes = !mode.is_null()
         && unsafe { CStr::from_ptr(mode) }.to_bytes().iter().any(|letter| b"wa+".contains(letter));
     if writes {
         io::goes_outside();
     }
     writes
-}
-
-macro_rules! open_at {
-    ($($name:ident)+) => { $(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name(directory: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
-            opens(flags);
-            real!($name(
-                directory => c_int, path => *const c_char, flags => c_int, mode => c_uint
-            ) -> c_int)
-        }
-    )+ };
-}
-open_at! { openat openat64 }
-
-/// Exports functions of libc's that change files, with arguments as they come in registers.
-macro_rules! change {
-    ($($name:ident($($arg:ident),*);)+) => { $(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($arg: usize),*) -> usize {
-            io::goes_outside();
-            real!($name($($arg => usize),*) -> usize)
-        }
-    )+ };
-}
-
-change! {
-    chmod(path, mode);
-    freopen(path, mode, stream);
-    freopen64(path, mode, stream);
-    ftruncate(file, length);
-    ftruncate64(file, length);
-    link(old, new);
-    linkat(directory, old, other, new, flags);
-    mkdirat(directory, path, mode);
-    remove(path);
-    rename(old, new);
-    renameat(directory, old, other, new);
-    renameat2(directory, old, other, new, flags);
-    rmdir(path);
-    shm_open(name, flags, mode);
-    shm_unlink(name);
-    symlink(target, path);
-    symlinkat(target, directory, path);
-    tmpfile();
-    tmpfile64();
-    truncate(path, length);
-    truncate64(path, length);
-    unlink(path);
-    unlinkat(directory, path, flags);
-}
-
-/// The same for those that may make a file or directory at `path`, and whose result tells whether they did.
-macro_rules! create {
-    ($($name:ident(path $(, $arg:ident)*) -> $result:ty, $succeeded:expr;)+) => { $(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name(path: *const c_char $(, $arg: usize)*) -> $result {
-            io::goes_outside();
-            let call = || real!($name(path => *const c_char $(, $arg => usize)*) -> $result);
-            leftovers::creating(path, call, $succeeded)
-        }
-    )+ };
-}
-
-create! {
-    creat(path, mode) -> c_int, |file| file >= 0;
-    creat64(path, mode) -> c_int, |file| file >= 0;
-    mkdir(path, mode) -> c_int, |error| error == 0;
-    mkdtemp(path) -> *const c_char, |made| !made.is_null();
-    mkfifo(path, mode) -> c_int, |error| error == 0;
-    mkostemp(path, flags) -> c_int, |file| file >= 0;
-    mkostemp64(path, flags) -> c_int, |file| file >= 0;
-    mkstemp(path) -> c_int, |file| file >= 0;
-    mkstemp64(path) -> c_int, |file| file >= 0;
-    mkstemps(path, suffix) -> c_int, |file| file >= 0;
 }

@@ -3,9 +3,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use crate::active;
+use crate::entry::intercept::intercept;
 use crate::entry::log;
-use crate::entry::real::real;
 use crate::schedule::scheduler;
 
 /// What `getpid` says, and `gettid` in the main thread; other threads follow.
@@ -17,22 +16,23 @@ const HIGHEST: libc::pid_t = 1 << 22;
 
 /// The running thread's id.
 pub fn thread_id() -> libc::pid_t {
-    process_id() + scheduler::get().current as libc::pid_t
+    process_id() + scheduler::current() as libc::pid_t
 }
 
 pub fn process_id() -> libc::pid_t {
-    let lanes = (HIGHEST - PROCESS) / APART;
-    PROCESS + log::control().lane.load(Ordering::Relaxed) as libc::pid_t % lanes * APART
+    let offsets = (HIGHEST - PROCESS) / APART;
+    let pid_offset = log::control().lane.load(Ordering::Relaxed) as libc::pid_t % offsets;
+    PROCESS + pid_offset * APART
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn getpid() -> libc::pid_t {
-    if active() { process_id() } else { real!(getpid() -> libc::pid_t) }
-}
+intercept! {
+    fn getpid() -> libc::pid_t {
+        process_id()
+    }
 
-#[unsafe(no_mangle)]
-extern "C" fn gettid() -> libc::pid_t {
-    if active() { thread_id() } else { real!(gettid() -> libc::pid_t) }
+    fn gettid() -> libc::pid_t {
+        thread_id()
+    }
 }
 
 /// The process is to end with its parent, and may look at itself under `/proc`: the kernel takes both back from a
@@ -46,16 +46,13 @@ pub fn stay_bound() {
 }
 
 macro_rules! becomes_another {
-    ($($name:ident($($arg:ident),+);)+) => { $(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name($($arg: libc::uid_t),+) -> c_int {
-            let result = real!($name($($arg => libc::uid_t),+) -> c_int);
-            if active() {
-                stay_bound();
-            }
+    ($($name:ident($($arg:ident),+);)+) => { intercept! { $(
+        fn $name($($arg: libc::uid_t),+) -> c_int, calling change {
+            let result = change($($arg),+);
+            stay_bound();
             result
         }
-    )+ };
+    )+ } };
 }
 
 becomes_another! {

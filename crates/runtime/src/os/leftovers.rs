@@ -11,10 +11,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::active;
 use crate::os::system;
+use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler;
 
 /// The shared memory: how many bytes are in use, and entries: device, inode, and a path with a zero at its end.
@@ -26,7 +27,7 @@ struct Notes {
 
 const CAPACITY: usize = (1 << 18) - 8;
 
-static NOTES: AtomicPtr<Notes> = AtomicPtr::new(std::ptr::null_mut());
+static NOTES: Carrier<Option<&'static mut Notes>> = Carrier::new(None);
 /// Where temporary files belong.
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 
@@ -51,25 +52,29 @@ pub fn prepare() {
         )
     };
     if notes != libc::MAP_FAILED {
-        NOTES.store(notes.cast(), Ordering::Relaxed);
+        // SAFETY: as large as it has to be, never unmapped, and named nowhere else. A run writes there while its server
+        // waits for it.
+        NOTES.with(|known| *known = Some(unsafe { &mut *notes.cast::<Notes>() }));
     }
-}
-
-fn notes() -> Option<&'static mut Notes> {
-    // SAFETY: null, or mapped for good; a run writes there while its server waits for it.
-    unsafe { NOTES.load(Ordering::Relaxed).as_mut() }
 }
 
 /// In a run: makes a call that may make a file or directory at `path`; whether it did not fail, `succeeded` tells. The
 /// call may complete the path.
-pub fn creating<R: Copy>(path: *const c_char, call: impl FnOnce() -> R, succeeded: fn(R) -> bool) -> R {
-    let may_be_new = active() && scheduler::get().running && !path.is_null() && identity(path).is_none();
+///
+/// # Safety
+/// `path` is null or a string.
+pub unsafe fn creating<R: Copy>(
+    path: *const c_char,
+    call: impl FnOnce() -> R,
+    succeeded: fn(R) -> bool,
+) -> R {
+    let may_be_new = active() && scheduler::is_running() && !path.is_null() && identity(path).is_none();
     let result = call();
     if may_be_new
         && succeeded(result)
         && let Some(identity) = identity(path)
     {
-        // SAFETY: the program's path, at which the kernel has just found something.
+        // SAFETY: the caller's promise.
         note(unsafe { CStr::from_ptr(path) }, identity);
     }
     result
@@ -81,7 +86,8 @@ fn identity(path: *const c_char) -> Option<Identity> {
     let mut status: libc::stat = unsafe { std::mem::zeroed() };
     let (here, place) = (libc::AT_FDCWD as u64, (&raw mut status) as u64);
     let arguments = [here, path as u64, place, libc::AT_SYMLINK_NOFOLLOW as u64, 0, 0];
-    (system::call(libc::SYS_newfstatat, arguments) == 0).then_some([status.st_dev, status.st_ino])
+    // SAFETY: the kernel reads the path, or says that it cannot, and writes to a place of our own.
+    (unsafe { system::call(libc::SYS_newfstatat, arguments) } == 0).then_some([status.st_dev, status.st_ino])
 }
 
 fn is_temporary(path: &Path) -> bool {
@@ -90,22 +96,29 @@ fn is_temporary(path: &Path) -> bool {
 }
 
 fn note(path: &CStr, identity: Identity) {
-    let Some(notes) = notes().filter(|_| is_temporary(Path::new(OsStr::from_bytes(path.to_bytes())))) else {
+    if !is_temporary(Path::new(OsStr::from_bytes(path.to_bytes()))) {
         return;
-    };
-    let used = notes.used.load(Ordering::Relaxed) as usize;
-    let entry = [&identity.map(u64::to_ne_bytes).concat(), path.to_bytes_with_nul()].concat();
-    if let Some(place) = notes.entries.get_mut(used..used + entry.len()) {
-        place.copy_from_slice(&entry);
-        notes.used.store((used + entry.len()) as u64, Ordering::Release);
     }
+    let entry = [&identity.map(u64::to_ne_bytes).concat(), path.to_bytes_with_nul()].concat();
+    NOTES.with(|notes| {
+        let Some(notes) = notes else { return };
+        let used = notes.used.load(Ordering::Relaxed) as usize;
+        if let Some(place) = notes.entries.get_mut(used..used + entry.len()) {
+            place.copy_from_slice(&entry);
+            notes.used.store((used + entry.len()) as u64, Ordering::Release);
+        }
+    });
 }
 
 /// In the server: a run is over.
 pub fn remove() {
-    let Some(notes) = notes() else { return };
-    let used = notes.used.swap(0, Ordering::Acquire) as usize;
-    let mut rest = notes.entries.get(..used).unwrap_or_default();
+    let entries = NOTES.with(|notes| {
+        let notes = notes.as_mut()?;
+        let used = notes.used.swap(0, Ordering::Acquire) as usize;
+        notes.entries.get(..used).map(<[u8]>::to_vec)
+    });
+    let entries = entries.unwrap_or_default();
+    let mut rest = entries.as_slice();
     while let Some((identity, path)) = first_entry(&mut rest) {
         let path = Path::new(path);
         // Most of them the run has removed itself.

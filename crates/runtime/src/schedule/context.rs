@@ -11,22 +11,35 @@
 //! on when its context was made.
 
 use std::arch::naked_asm;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::entry::intercept::intercept;
 use crate::entry::real::real;
-use crate::memory::layout;
-use crate::memory::layout::{STACK_SLOT, STACKS};
+use crate::memory::layout::{self, STACK_SLOT, STACKS};
 use crate::os::system;
-use crate::signals::handlers;
+use crate::signals::masks;
 
 /// A suspended thread of execution.
 #[repr(C)]
 pub struct Context {
-    stack_pointer: u64,
-    fs_base: u64,
+    stack_pointer: Cell<u64>,
+    fs_base: Cell<u64>,
     parked: AtomicU32,
-    pub handle: libc::pthread_t,
+    handle: Cell<libc::pthread_t>,
+}
+
+impl Context {
+    fn new(fs_base: u64, handle: libc::pthread_t) -> Context {
+        let [stack_pointer, fs_base, handle] = [0, fs_base, handle].map(Cell::new);
+        Context { stack_pointer, fs_base, parked: AtomicU32::new(0), handle }
+    }
+
+    /// What the program knows the thread by.
+    pub fn handle(&self) -> libc::pthread_t {
+        self.handle.get()
+    }
 }
 
 /// Whether user code may write the FS base itself; if not, a system call does it.
@@ -45,11 +58,12 @@ pub fn of_main() -> Context {
     unsafe {
         FSGSBASE.store(libc::getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE != 0, Ordering::Relaxed);
         let handle = libc::pthread_self();
-        Context { stack_pointer: 0, fs_base: handle, parked: AtomicU32::new(0), handle }
+        Context::new(handle, handle)
     }
 }
 
 /// Where a new thread's stack is to come from.
+#[derive(Clone, Copy)]
 pub enum Stack {
     /// Slot `index`, for a stack of at most this many bytes.
     Slot { index: u64, bytes: u64 },
@@ -60,10 +74,21 @@ pub enum Stack {
 impl Stack {
     /// The largest stack a slot can hold.
     pub const SLOT_MAX: u64 = STACK_SLOT - GUARD;
+
+    /// Its lowest address, and the first after it.
+    pub fn range(self) -> (u64, u64) {
+        match self {
+            Stack::Slot { index, bytes } => {
+                let end = STACKS + (index + 1) * STACK_SLOT;
+                (end - bytes.min(Stack::SLOT_MAX), end)
+            }
+            Stack::Given { start, bytes } => (start, start + bytes),
+        }
+    }
 }
 
 /// Creates a pthread and parks it. Fails with an error number, as `pthread_create` does.
-pub fn create(stack: Stack) -> Result<&'static mut Context, c_int> {
+pub fn create(stack: Stack) -> Result<&'static Context, c_int> {
     let (start, bytes) = match stack {
         Stack::Slot { index, bytes } => {
             let bytes = bytes.next_multiple_of(4096).min(Stack::SLOT_MAX);
@@ -75,8 +100,7 @@ pub fn create(stack: Stack) -> Result<&'static mut Context, c_int> {
         }
         Stack::Given { start, bytes } => (start, bytes),
     };
-    let context =
-        Box::leak(Box::new(Context { stack_pointer: 0, fs_base: 0, parked: AtomicU32::new(0), handle: 0 }));
+    let context: &'static Context = Box::leak(Box::new(Context::new(0, 0)));
     // SAFETY: the attributes are initialised before use; the new thread only ever parks on `context`, which is
     // never freed; all signals are blocked around creation, so that none is delivered to a parked thread.
     unsafe {
@@ -85,21 +109,20 @@ pub fn create(stack: Stack) -> Result<&'static mut Context, c_int> {
         libc::pthread_attr_setstack(&mut attributes, start as *mut c_void, bytes as usize);
         let (mut all, mut old): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
-        handlers::real_mask(libc::SIG_SETMASK, &all, &mut old);
+        masks::real_mask(libc::SIG_SETMASK, Some(&all), Some(&mut old));
         let error = real!(pthread_create(
-            &raw mut context.handle => *mut libc::pthread_t,
+            context.handle.as_ptr() => *mut libc::pthread_t,
             &raw const attributes => *const libc::pthread_attr_t,
             first_frame => extern "C" fn(*mut c_void) -> *mut c_void,
-            (&raw mut *context).cast() => *mut c_void,
+            std::ptr::from_ref(context).cast_mut().cast() => *mut c_void,
         ) -> c_int);
-        handlers::real_mask(libc::SIG_SETMASK, &old, std::ptr::null_mut());
+        masks::real_mask(libc::SIG_SETMASK, Some(&old), None);
         libc::pthread_attr_destroy(&mut attributes);
         if error != 0 {
             return Err(error);
         }
         while context.parked.load(Ordering::Acquire) == 0 {
-            let address = context.parked.as_ptr() as u64;
-            system::call(libc::SYS_futex, [address, libc::FUTEX_WAIT as u64, 0, 0, 0, 0]);
+            system::futex_wait(&context.parked, 0, None);
         }
     }
     Ok(context)
@@ -108,7 +131,7 @@ pub fn create(stack: Stack) -> Result<&'static mut Context, c_int> {
 /// What glibc starts in the new pthread. It goes no further than `park`; the carrier returns from there.
 extern "C" fn first_frame(context: *mut c_void) -> *mut c_void {
     // SAFETY: `create` passes a context.
-    unsafe { park(context.cast()) };
+    unsafe { park(context.cast::<Context>()) };
     crate::sync::threads::run_borrowed()
 }
 
@@ -132,7 +155,7 @@ macro_rules! suspend {
 /// Saves the calling pthread in `context` as [`switch`] would, says so, and sleeps for ever. After the store
 /// to `parked` its stack is not touched again, because the carrier may be on it.
 #[unsafe(naked)]
-unsafe extern "C" fn park(context: *mut Context) {
+unsafe extern "C" fn park(context: *const Context) {
     naked_asm!(
         suspend!(),
         "mov rax, fs:[0x10]",
@@ -158,7 +181,7 @@ unsafe extern "C" fn park(context: *mut Context) {
 /// # Safety
 /// `load` was suspended by `switch` or parked by [`create`], and is not the running thread.
 #[unsafe(naked)]
-pub unsafe extern "C" fn switch(save: *mut Context, load: *const Context) {
+pub unsafe extern "C" fn switch(save: &Context, load: &Context) {
     naked_asm!(
         suspend!(),
         "mov rsp, [rsi]",
@@ -186,22 +209,21 @@ pub unsafe extern "C" fn switch(save: *mut Context, load: *const Context) {
     )
 }
 
-/// What a thread asks about itself. Its stack was given to glibc, which therefore does not know that there is nothing
-/// below it; Rust's standard library will not do without.
-#[unsafe(no_mangle)]
-extern "C" fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int {
-    let error = real!(pthread_getattr_np(
-        thread => libc::pthread_t, attributes => *mut libc::pthread_attr_t
-    ) -> c_int);
-    let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
-    // SAFETY: attributes that libc has just initialised, if there was no error.
-    unsafe {
-        if error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0 {
-            let slots = STACKS..layout::CALLS;
-            if slots.contains(&(start as u64)) {
-                libc::pthread_attr_setguardsize(attributes, 4096);
+intercept! {
+    /// What a thread asks about itself. Its stack was given to glibc, which therefore does not know that there is nothing
+    /// below it; Rust's standard library will not do without.
+    fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
+        let error = ask(thread, attributes);
+        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: attributes that libc has just initialised, if there was no error.
+        unsafe {
+            if error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0 {
+                let slots = STACKS..layout::CALLS;
+                if slots.contains(&(start as u64)) {
+                    libc::pthread_attr_setguardsize(attributes, 4096);
+                }
             }
         }
+        error
     }
-    error
 }

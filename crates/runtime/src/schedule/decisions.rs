@@ -5,11 +5,9 @@ use std::sync::atomic::Ordering;
 use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET};
 
 use crate::entry::log;
-use crate::memory::layout::WIRE;
 use crate::schedule::bits::Bits;
 use crate::schedule::scheduler::Scheduler;
 use crate::schedule::state;
-use crate::schedule::wait::Wait;
 
 /// A decision that is about to be made.
 pub struct Pending {
@@ -32,7 +30,7 @@ impl Scheduler {
         let mut alternatives = Bits::default();
         let may_go = |index: usize| {
             self.can_run(index)
-                || !matches!(self.threads[index].wait, Wait::Sleep) && self.may_expire_early(index)
+                || !self.threads[index].wait.rules().is_sleep && self.may_expire_early(index)
                 || self.may_wake_spuriously(index)
         };
         self.alive.iter().filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));
@@ -47,15 +45,11 @@ impl Pending {
         let control = log::control();
         let set = self.alternatives.words();
         let (at, len) = (control.decision_words.load(Ordering::Relaxed), wire::Decisions::HEAD + set.len());
-        if (at + len as u64) * 8 > DECISIONS_BYTES {
-            return;
-        }
         let records = control.events.load(Ordering::Relaxed);
         let head = wire::Decisions::head(records, self.state, picked as u32, set.len());
-        for (i, &word) in head.iter().chain(set).enumerate() {
-            // SAFETY: inside the region, as just checked.
-            unsafe { ((WIRE + DECISIONS_OFFSET) as *mut u64).add(at as usize + i).write(word) };
+        let words: Vec<u64> = head.iter().chain(set).copied().collect();
+        if log::write_words(DECISIONS_OFFSET, DECISIONS_BYTES, at, words.into_iter()) {
+            control.decision_words.store(at + len as u64, Ordering::Release);
         }
-        control.decision_words.store(at + len as u64, Ordering::Release);
     }
 }

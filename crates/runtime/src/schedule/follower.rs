@@ -3,23 +3,28 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{EventKind, Order, Others, Plan, Policy, Random, ThreadId, Until};
+use threadbare_trace::{Plan, Policy, Random, Until};
 use threadbare_wire::{Ending, PendingRecord};
 
 use crate::entry::log;
+use crate::hash::Hasher;
 use crate::schedule::bits::Bits;
+use crate::schedule::ending::finish;
 use crate::schedule::livelock::Watch;
+use crate::schedule::policy::LOWEST;
 use crate::schedule::sampling::{Scores, Walk};
-use crate::schedule::scheduler::{Operation, Scheduler, finish};
+use crate::schedule::scheduler::Scheduler;
 use crate::schedule::snapshots;
-use crate::schedule::wait::Wait;
 use crate::time::timers;
-use crate::{hash::Hasher, hash::mix};
+
+/// The plan cannot be followed any further, and why.
+#[derive(Debug, PartialEq, Eq)]
+struct Diverged(&'static str);
 
 /// How far the plan has been followed.
 #[derive(Default)]
 pub struct Follower {
-    plan: Plan,
+    pub(super) plan: Plan,
     /// Which of the plan's turns are being taken, and how many of those have been.
     turns: usize,
     taken: u32,
@@ -31,11 +36,11 @@ pub struct Follower {
     done: HashMap<(usize, u8, u64), u32, Hasher>,
     counts: bool,
     watches_races: bool,
-    pub random: Random,
-    pub scores: Scores,
-    pub walk: Walk,
+    pub(super) random: Random,
+    pub(super) scores: Scores,
+    pub(super) walk: Walk,
     /// The policy has begun to decide.
-    free: bool,
+    pub(super) free: bool,
     /// Turns taken so far.
     decided: u64,
     /// After so many, the next one needs more than a choice.
@@ -43,43 +48,24 @@ pub struct Follower {
     /// Spurious wake-ups so far.
     spurious: u32,
     /// Operations done so far.
-    operations: u64,
+    pub(super) operations: u64,
     /// The next of the plan's change points.
-    change: usize,
-    priorities: Vec<u64>,
+    pub(super) change: usize,
+    pub(super) priorities: Vec<u64>,
     /// Below every priority given so far.
-    lowest: u64,
+    pub(super) lowest: u64,
     /// Operations the running thread has done since it was switched to.
-    streak: u64,
+    pub(super) streak: u64,
     /// Operations done at the last of the plan's turns.
     last_turn: u64,
     /// Operations done when a wait last timed out or a sleep was last over.
-    last_expiry: u64,
+    pub(super) last_expiry: u64,
     watch: Watch,
 }
 
-/// A thread that has run this long while others could is made to give way, whatever the policy, except under
-/// forced steps: it may be spinning until another thread does something.
-const STREAK: u64 = 1000;
-/// A timed wait of a random schedule times out, though others could run, once in so many choices.
-const EARLY_TIMEOUT: u64 = 8;
-/// Where spurious wake-ups are wanted, one is tried once in so many choices.
-const SPURIOUS: u64 = 4;
 /// After so many operations without, somebody's sleep or timed wait is over though others can run: they may be
 /// waiting for it by looking again and again.
 const SLEEP: u64 = 2000;
-
-/// Below every priority that a thread begins with.
-const LOWEST: u64 = 1 << 32;
-
-/// The priority that `order` gives to a thread; what it does not name is equal.
-fn priority_in(order: &Order, id: &ThreadId) -> u64 {
-    match order.first.iter().position(|thread| thread == id) {
-        _ if order.last.as_ref() == Some(id) => LOWEST,
-        Some(place) => u64::MAX - place as u64,
-        None => 1 << 63,
-    }
-}
 
 impl Follower {
     pub fn new(plan: Plan) -> Follower {
@@ -164,21 +150,25 @@ impl Follower {
         if self.operations >= self.plan.max_events {
             // What the plan's turns made of the second half says nothing of what would go on by itself.
             // Who waits for a timer, which is over when nobody can run, may yet end it.
-            let livelock = self.watch.is_livelock()
+            let livelock = !self.watch.is_moving()
                 && self.last_turn <= self.plan.max_events / 2
                 && !timers::are_running();
             finish(if livelock { Ending::Livelock } else { Ending::EventBound }, 0, 0, "");
         }
     }
 
-    /// Thread `me` comes to an operation.
-    pub fn look(&mut self, me: usize, operation: &Operation, last_value: u64) {
-        self.watch.look(me, operation, last_value, self.operations, self.plan.max_events);
+    /// The run is so near its bound that a livelock is to be looked for. Returns the watch, and how many eighths of the
+    /// longest run allowed have passed.
+    #[inline]
+    pub fn livelock_watch(&mut self) -> Option<(&mut Watch, u64)> {
+        let max = self.plan.max_events;
+        let is_near = !self.watch.is_moving() && self.operations >= max / 8 * 5;
+        is_near.then(|| (&mut self.watch, self.operations / (max / 8).max(1)))
     }
 
     /// In the second half of the longest run allowed, scheduling is fair, so that what still goes on at its
     /// end is going on by itself and not because somebody is being starved.
-    fn must_be_fair(&self) -> bool {
+    pub fn must_be_fair(&self) -> bool {
         self.operations > self.plan.max_events / 2
     }
 
@@ -195,34 +185,6 @@ impl Follower {
     pub fn wakes_spuriously(&mut self) {
         self.spurious += 1;
     }
-
-    fn diverged(&self, reason: &str) -> ! {
-        finish(Ending::Diverged, self.step as u32, 0, reason)
-    }
-
-    fn priority(&mut self, index: usize, id: &ThreadId) -> u64 {
-        while self.priorities.len() <= index {
-            self.priorities.push(0);
-        }
-        if self.priorities[index] == 0 {
-            self.priorities[index] = match &self.plan.policy {
-                Policy::Ordered(order) => priority_in(order, id),
-                _ => {
-                    let path = id.path().iter().map(|&part| u64::from(part));
-                    mix([self.random.0].into_iter().chain(path)) | 1 << 63
-                }
-            };
-        }
-        self.priorities[index]
-    }
-
-    fn make_lowest(&mut self, index: usize) {
-        while self.priorities.len() <= index {
-            self.priorities.push(0);
-        }
-        self.lowest -= 1;
-        self.priorities[index] = self.lowest;
-    }
 }
 
 impl Scheduler {
@@ -232,184 +194,76 @@ impl Scheduler {
         if self.follower.free {
             return None;
         }
-        self.pick_by_turn().or_else(|| self.pick_by_step())
+        match self.next_forced() {
+            Ok(next) => next,
+            Err(Diverged(reason)) => finish(Ending::Diverged, self.follower.step as u32, 0, reason),
+        }
+    }
+
+    fn next_forced(&mut self) -> Result<Option<usize>, Diverged> {
+        match self.pick_by_turn()? {
+            None => self.pick_by_step(),
+            next => Ok(next),
+        }
     }
 
     #[inline(never)]
-    fn pick_by_turn(&mut self) -> Option<usize> {
+    fn pick_by_turn(&mut self) -> Result<Option<usize>, Diverged> {
         let follower = &mut self.follower;
-        while follower.plan.turns.get(follower.turns)?.count == follower.taken {
-            (follower.turns, follower.taken) = (follower.turns + 1, 0);
-        }
+        let turns = loop {
+            match follower.plan.turns.get(follower.turns) {
+                None => return Ok(None),
+                Some(turns) if turns.count == follower.taken => {
+                    (follower.turns, follower.taken) = (follower.turns + 1, 0);
+                }
+                Some(turns) => break turns,
+            }
+        };
+        let index = turns.thread as usize;
         follower.taken += 1;
         follower.last_turn = follower.operations;
-        let index = follower.plan.turns[follower.turns].thread as usize;
         if index >= self.threads.len() || !self.can_be_made_to_run(index) {
-            self.follower.diverged("the thread whose turn it is cannot run");
+            return Err(Diverged("the thread whose turn it is cannot run"));
         }
-        Some(index)
+        Ok(Some(index))
     }
 
-    /// The thread that the plan's next step names, passing over steps that are done.
+    /// The thread that the plan's next step names, passing over steps that are done. A strict plan that cannot be
+    /// followed is an error; a loose one passes over steps that cannot be taken.
     #[inline(never)]
-    fn pick_by_step(&mut self) -> Option<usize> {
-        loop {
-            let step = self.follower.plan.steps.get(self.follower.step)?;
+    fn pick_by_step(&mut self) -> Result<Option<usize>, Diverged> {
+        while let Some(step) = self.follower.plan.steps.get(self.follower.step) {
             if self.follower.step_thread.is_none() {
                 self.follower.step_thread = self.threads.iter().position(|thread| thread.id == step.thread);
             }
-            let Some(index) = self.follower.step_thread else {
-                self.cannot_step("the thread does not exist");
-                continue;
+            let step_thread = self.follower.step_thread;
+            let problem = match step_thread {
+                None => Some("the thread does not exist"),
+                Some(index) if self.step_is_done(index, step.until) => None,
+                Some(index) if self.threads[index].done => Some("the thread ended"),
+                Some(index) if self.can_be_made_to_run(index) => return Ok(Some(index)),
+                Some(_) => Some("the thread cannot run"),
             };
-            if self.step_is_done(index, step.until) {
-                self.next_step();
-            } else if self.threads[index].done {
-                self.cannot_step("the thread ended");
-            } else if self.can_be_made_to_run(index) {
-                return Some(index);
-            } else {
-                self.cannot_step("the thread cannot run");
+            if let Some(problem) = problem.filter(|_| self.follower.plan.strict) {
+                return Err(Diverged(problem));
             }
+            self.follower.step += 1;
+            self.follower.step_thread = None;
         }
+        Ok(None)
     }
 
     fn step_is_done(&self, index: usize, until: Until) -> bool {
         match until {
             Until::End => self.threads[index].done,
             Until::Before { kind, address, occurrence } => {
-                // SAFETY: the slot of a thread that exists.
-                let pending = unsafe { &*log::pending(index) };
+                let pending = log::pending(index);
                 let done = || self.follower.done.get(&(index, pending.kind, pending.pc)).copied();
                 pending.kind == kind as u8
                     && (address == 0 || pending.pc == address)
                     && done().unwrap_or(0) + 1 == occurrence
             }
         }
-    }
-
-    fn next_step(&mut self) {
-        self.follower.step += 1;
-        self.follower.step_thread = None;
-    }
-
-    fn cannot_step(&mut self, reason: &str) {
-        if self.follower.plan.strict {
-            self.follower.diverged(reason);
-        }
-        self.next_step();
-    }
-
-    /// A thread that may be able to run, by the policy; `None` when there is none.
-    pub fn pick_by_policy(&mut self) -> Option<usize> {
-        if !self.follower.free {
-            self.follower.free = true;
-            self.find_ready();
-        }
-        if self.ready.is_empty() {
-            return None;
-        }
-        if self.follower.sleeps_are_too_long()
-            && let Some(index) = self.end_longest_sleep()
-        {
-            return Some(index);
-        }
-        let fair = self.follower.must_be_fair();
-        if fair || matches!(self.follower.plan.policy, Policy::Random { .. }) {
-            return self.pick_randomly();
-        }
-        let gives_way = self.current_gives_way();
-        match &self.follower.plan.policy {
-            Policy::Priorities { .. } | Policy::Ordered(_) => self.pick_by_priority(gives_way),
-            Policy::PartialOrder { .. } => self.pick_by_score(),
-            Policy::Weighted(weights) => self.pick_by_weight(weights.interesting),
-            _ if gives_way => self.ready.after(self.current),
-            _ if self.ready.contains(self.current) => Some(self.current),
-            _ => self.ready.after(usize::MAX),
-        }
-    }
-
-    /// Somebody who would wait for as long as others can run.
-    #[cold]
-    fn end_longest_sleep(&mut self) -> Option<usize> {
-        self.follower.last_expiry = self.follower.operations;
-        self.look_outside();
-        self.expire_earliest(Scheduler::may_expire_early)
-    }
-
-    /// Who is ready depends on nothing but who can run, however the program was brought here.
-    #[cold]
-    fn find_ready(&mut self) {
-        for index in self.alive.iter() {
-            if self.can_run(index) {
-                self.ready.insert(index);
-            } else {
-                self.ready.remove(index);
-            }
-        }
-    }
-
-    /// The running thread is yielding, or has run for too long.
-    fn current_gives_way(&mut self) -> bool {
-        // SAFETY: the slot of a thread that exists.
-        let kind = unsafe { (*log::pending(self.current)).kind };
-        kind == EventKind::Yield as u8 || self.follower.streak >= STREAK
-    }
-
-    #[inline(never)]
-    fn pick_randomly(&mut self) -> Option<usize> {
-        if !self.timed.is_empty() && self.follower.random.below(EARLY_TIMEOUT) == 0 {
-            let waits = |&index: &usize| {
-                !matches!(self.threads[index].wait, Wait::Sleep)
-                    && (self.can_run(index) || self.may_expire_early(index))
-            };
-            let timed: Vec<usize> = self.timed.iter().filter(waits).collect();
-            if !timed.is_empty() {
-                let index = timed[self.follower.random.below(timed.len() as u64) as usize];
-                if self.can_run(index) || self.expire(index) {
-                    return Some(index);
-                }
-            }
-        }
-        if self.follower.spurious_left() > 0 && self.follower.random.below(SPURIOUS) == 0 {
-            let index = self.follower.random.below(self.threads.len() as u64) as usize;
-            if !self.can_run(index) && self.wake_spuriously(index) {
-                return Some(index);
-            }
-        }
-        let nth = self.follower.random.below(self.ready.len());
-        self.ready.nth(nth)
-    }
-
-    #[inline(never)]
-    fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
-        let (changes, others) = match &self.follower.plan.policy {
-            Policy::Priorities { changes, .. } => (changes.as_slice(), Others::default()),
-            Policy::Ordered(order) => (&[][..], order.others),
-            _ => return None,
-        };
-        let mut demote = gives_way;
-        while changes.get(self.follower.change).is_some_and(|&at| at <= self.follower.operations) {
-            self.follower.change += 1;
-            demote = true;
-        }
-        if demote {
-            self.follower.make_lowest(self.current);
-            self.follower.streak = 0;
-        }
-        let mut best: Option<(u64, usize)> = None;
-        for index in self.ready.iter() {
-            let priority = self.follower.priority(index, &self.threads[index].id);
-            let id = |index: usize| &self.threads[index].id;
-            let is_better = best.is_none_or(|(highest, at)| {
-                let equals = || others.compare(id(index), id(at)).is_lt();
-                priority > highest || priority == highest && equals()
-            });
-            if is_better {
-                best = Some((priority, index));
-            }
-        }
-        best.map(|(_, index)| index)
     }
 }
 
@@ -419,5 +273,116 @@ pub fn read() -> Plan {
     match threadbare_wire::decode_plan(log::plan_words()) {
         Ok(plan) => plan,
         Err(_) => finish(Ending::Unsupported, 0, 0, "internal error: the plan cannot be read"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::{EventKind, Step, ThreadId, Turns};
+
+    use super::*;
+    use crate::schedule::scheduler::Operation;
+    use crate::schedule::test_support::with_threads;
+    use crate::schedule::wait::Wait;
+
+    fn turns(turns: &[(u32, u32)]) -> Vec<Turns> {
+        turns.iter().map(|&(thread, count)| Turns { thread, count }).collect()
+    }
+
+    fn child(number: u32) -> ThreadId {
+        ThreadId::main().child(number)
+    }
+
+    fn before(thread: ThreadId, address: u64, occurrence: u32) -> Step {
+        Step { thread, until: Until::Before { kind: EventKind::Lock, address, occurrence } }
+    }
+
+    /// Takes `count` forced choices.
+    fn take(sched: &mut Scheduler, count: usize) -> Vec<Option<usize>> {
+        (0..count).map(|_| sched.next_forced().expect("the plan can be followed")).collect()
+    }
+
+    /// Thread `index` has done what it stood before, and comes to a lock at `pc`.
+    fn comes_to_lock(sched: &mut Scheduler, index: usize, pc: u64) {
+        sched.follower.executed(index, &log::pending(index));
+        crate::schedule::scheduler::announce(index, &Operation::new(EventKind::Lock, pc, 0));
+    }
+
+    /// Turns are taken in their order and as often as they say; then nothing is forced.
+    #[test]
+    fn turns_in_order() {
+        let plan = Plan { turns: turns(&[(1, 2), (0, 0), (2, 1)]), ..Plan::default() };
+        with_threads(3, plan, |sched| {
+            assert_eq!(take(sched, 5), [Some(1), Some(1), Some(2), None, None]);
+        });
+    }
+
+    /// A turn of a thread that is not there or cannot run means that this is another program, or another schedule.
+    #[test]
+    fn turns_that_cannot_be_taken() {
+        let diverged = Err(Diverged("the thread whose turn it is cannot run"));
+        with_threads(2, Plan { turns: turns(&[(7, 1)]), ..Plan::default() }, |sched| {
+            assert_eq!(sched.next_forced(), diverged);
+        });
+        with_threads(2, Plan { turns: turns(&[(1, 1)]), ..Plan::default() }, |sched| {
+            sched.threads[1].wait = Wait::Join(0);
+            assert_eq!(sched.next_forced(), diverged);
+        });
+    }
+
+    /// A run that goes on from a snapshot must not take the turns again that led there.
+    #[test]
+    fn resuming_passes_over_turns_that_were_taken() {
+        let plan = Plan { turns: turns(&[(0, 2), (1, 3), (2, 1)]), ..Plan::default() };
+        with_threads(3, plan.clone(), |sched| {
+            let mut follower = std::mem::take(&mut sched.follower);
+            follower.decided = 4;
+            sched.follower = follower.resume(plan);
+            assert_eq!(take(sched, 3), [Some(1), Some(2), None]);
+        });
+    }
+
+    /// A step holds for its thread until that stands before the operation for the n-th time.
+    #[test]
+    fn steps_lead_to_the_nth_occurrence() {
+        let plan = Plan { steps: vec![before(child(1), 50, 2)], strict: true, ..Plan::default() };
+        with_threads(2, plan, |sched| {
+            assert_eq!(take(sched, 1), [Some(1)]);
+            comes_to_lock(sched, 1, 50);
+            assert_eq!(take(sched, 1), [Some(1)], "the first time is not the second");
+            comes_to_lock(sched, 1, 50);
+            assert_eq!(take(sched, 1), [None]);
+        });
+    }
+
+    /// A step to the end of a thread is done when the thread is.
+    #[test]
+    fn steps_to_the_end() {
+        let steps = vec![Step { thread: child(1), until: Until::End }, before(child(2), 0, 1)];
+        with_threads(3, Plan { steps, strict: true, ..Plan::default() }, |sched| {
+            assert_eq!(take(sched, 1), [Some(1)]);
+            sched.threads[1].done = true;
+            assert_eq!(take(sched, 1), [Some(2)]);
+        });
+    }
+
+    /// What a strict plan fails of, a loose one passes over: clips of another build are followed as far as they go.
+    #[test]
+    fn strict_and_loose() {
+        let steps = vec![before(child(9), 50, 1), before(child(1), 50, 1), before(child(2), 50, 1)];
+        let block = |sched: &mut Scheduler| sched.threads[1].wait = Wait::Join(0);
+        with_threads(3, Plan { steps: steps.clone(), strict: false, ..Plan::default() }, |sched| {
+            block(sched);
+            assert_eq!(take(sched, 1), [Some(2)]);
+        });
+        with_threads(3, Plan { steps: steps.clone(), strict: true, ..Plan::default() }, |sched| {
+            assert_eq!(sched.next_forced(), Err(Diverged("the thread does not exist")));
+        });
+        with_threads(3, Plan { steps: steps[1..].to_vec(), strict: true, ..Plan::default() }, |sched| {
+            block(sched);
+            assert_eq!(sched.next_forced(), Err(Diverged("the thread cannot run")));
+            sched.threads[1].done = true;
+            assert_eq!(sched.next_forced(), Err(Diverged("the thread ended")));
+        });
     }
 }

@@ -11,11 +11,10 @@ use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::hash::Hasher as _;
 
-use crate::entry::modules;
-use crate::entry::modules::UnwindContext;
-use crate::schedule::scheduler;
-use crate::schedule::scheduler::Operation;
-use crate::{hash::Hasher, hash::Mix};
+use crate::entry::log;
+use crate::entry::modules::{self, UnwindContext};
+use crate::hash::{Hasher, Mix};
+use crate::schedule::scheduler::{self, Operation};
 
 #[derive(Default)]
 pub struct Watch {
@@ -26,44 +25,60 @@ pub struct Watch {
     moving: bool,
 }
 
-/// The most of a stack that is looked at.
-const MOST_STACK: u64 = 64 << 10;
+/// How much of a stack is looked at.
+const MAX_STACK: u64 = 64 << 10;
 
 impl Watch {
-    /// Thread `me` stands before an operation, `done` of `most` having been done.
-    #[inline]
-    pub fn look(&mut self, me: usize, operation: &Operation, last_value: u64, done: u64, most: u64) {
-        if !self.moving && done >= most / 8 * 5 {
-            self.note(me, operation, last_value, done / (most / 8).max(1));
-        }
+    /// Something has moved: it is no livelock.
+    pub fn is_moving(&self) -> bool {
+        self.moving
     }
 
-    /// Remembers the state that thread `me` is in after so many eighths of the run, or looks whether it is known.
-    #[cold]
-    fn note(&mut self, me: usize, operation: &Operation, last_value: u64, eighths: u64) {
-        let mut state = Mix::default();
-        for word in [me as u64, operation.kind as u64, operation.pc, operation.object, last_value] {
-            state.write_u64(word);
-        }
+    /// A thread does something, after so many eighths of the run. `true` if its registers and its stack are to be
+    /// looked at too.
+    fn note_deed(&mut self, deed: u64, eighths: u64) -> bool {
         if eighths == 5 {
-            self.deeds.insert(state.finish());
-            return;
+            self.deeds.insert(deed);
+            return false;
         }
-        if !self.deeds.contains(&state.finish()) {
-            self.moving = true;
-            return;
-        }
-        write_frames(&mut state, scheduler::stack_span(me).base);
-        if eighths == 6 {
-            self.states.insert(state.finish());
-        } else {
-            self.moving = !self.states.contains(&state.finish());
-        }
+        self.moving |= !self.deeds.contains(&deed);
+        !self.moving
     }
 
-    /// Nothing moved.
-    pub fn is_livelock(&self) -> bool {
-        !self.moving
+    /// A thread is in this state, after so many eighths of the run.
+    fn note_state(&mut self, state: u64, eighths: u64) {
+        if eighths == 6 {
+            self.states.insert(state);
+        } else {
+            self.moving = !self.states.contains(&state);
+        }
+    }
+}
+
+/// The running thread `me` stands before an operation: remembers that, if the run is near its bound, or looks whether
+/// it is known.
+#[inline]
+pub fn look(me: usize, operation: &Operation) {
+    if let Some(eighths) = with_watch(|_, eighths| eighths) {
+        note(me, operation, eighths);
+    }
+}
+
+#[inline]
+fn with_watch<R>(work: impl FnOnce(&mut Watch, u64) -> R) -> Option<R> {
+    scheduler::with(|sched| sched.follower.livelock_watch().map(|(watch, eighths)| work(watch, eighths)))
+}
+
+#[cold]
+fn note(me: usize, operation: &Operation, eighths: u64) {
+    let mut state = Mix::default();
+    let last_value = scheduler::with_me(|me| me.last_value);
+    for word in [me as u64, operation.kind as u64, operation.pc, operation.object, last_value] {
+        state.write_u64(word);
+    }
+    if with_watch(|watch, _| watch.note_deed(state.finish(), eighths)) == Some(true) {
+        write_frames(&mut state, log::stack_span(me).base);
+        with_watch(|watch, _| watch.note_state(state.finish(), eighths));
     }
 }
 
@@ -92,7 +107,7 @@ fn write_frames(state: &mut Mix, base: u64) {
     // SAFETY: walks the running thread's own stack.
     unsafe { modules::_Unwind_Backtrace(visit, (&raw mut frame).cast()) };
     frame.registers.iter().for_each(|&register| state.write_u64(register));
-    let end = base.min(frame.stack_pointer.saturating_add(MOST_STACK));
+    let end = base.min(frame.stack_pointer.saturating_add(MAX_STACK));
     for address in (frame.stack_pointer..end).step_by(8) {
         // SAFETY: the running thread's own stack, between its innermost frame and its base.
         state.write_u64(unsafe { (address as *const u64).read_unaligned() });
@@ -101,4 +116,35 @@ fn write_frames(state: &mut Mix, base: u64) {
 
 unsafe extern "C" {
     fn _Unwind_GetGR(context: *mut UnwindContext, register: c_int) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run whose threads do the same things in the same states goes in circles.
+    #[test]
+    fn the_same_again_is_no_movement() {
+        let mut watch = Watch::default();
+        assert!(!watch.note_deed(1, 5));
+        assert!(watch.note_deed(1, 6));
+        watch.note_state(2, 6);
+        assert!(watch.note_deed(1, 7));
+        watch.note_state(2, 7);
+        assert!(!watch.is_moving());
+    }
+
+    /// A loop that counts must not be taken for a livelock, be it that only its stack shows the count.
+    #[test]
+    fn what_is_new_is_movement() {
+        let mut deeds = Watch::default();
+        deeds.note_deed(1, 5);
+        assert!(!deeds.note_deed(2, 6));
+        assert!(deeds.is_moving());
+        let mut states = Watch::default();
+        states.note_deed(1, 5);
+        states.note_state(2, 6);
+        states.note_state(3, 7);
+        assert!(states.is_moving());
+    }
 }

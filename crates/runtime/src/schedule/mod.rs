@@ -6,11 +6,17 @@ pub mod bits;
 pub mod carrier;
 pub mod context;
 mod decisions;
+pub mod ending;
+mod expiry;
 pub mod follower;
 mod livelock;
+mod policy;
 mod races;
 mod sampling;
 pub mod scheduler;
 pub mod snapshots;
 pub mod state;
+#[cfg(test)]
+mod test_support;
+pub mod thread;
 pub mod wait;

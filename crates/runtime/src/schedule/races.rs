@@ -8,8 +8,8 @@ use threadbare_wire::{Ending, MAX_RACES, PendingRecord, RaceRecord};
 
 use crate::entry::log;
 use crate::schedule::carrier::Carrier;
-use crate::schedule::scheduler;
-use crate::schedule::scheduler::{Operation, finish};
+use crate::schedule::ending::finish;
+use crate::schedule::scheduler::{Operation, Scheduler};
 
 /// Pairs of places already recorded in this run.
 static SEEN: Carrier<Vec<[u64; 2]>> = Carrier::new(Vec::new());
@@ -19,15 +19,14 @@ fn is_atomic(kind: EventKind) -> bool {
 }
 
 /// Thread `me` comes to an access: does it race with what another stands before?
-pub fn look(me: usize, operation: &Operation) {
+pub fn look(sched: &Scheduler, me: usize, operation: &Operation) {
     if !operation.kind.is_access() {
         return;
     }
-    for other in scheduler::get().alive.iter() {
-        // SAFETY: the slot of a thread that exists.
-        let pending = unsafe { &*log::pending(other) };
-        if other != me && conflicts(operation, pending) {
-            race(me, operation, pending);
+    for other in sched.alive.iter() {
+        let pending = log::pending(other);
+        if other != me && conflicts(operation, &pending) {
+            race(sched.follower.plan().race, me, operation, &pending);
         }
     }
 }
@@ -41,30 +40,33 @@ fn conflicts(operation: &Operation, pending: &PendingRecord) -> bool {
         && !(is_atomic(kind) && is_atomic(operation.kind))
 }
 
-/// Records the race, and ends the run if it is the one that the plan is about.
-fn race(me: usize, operation: &Operation, other: &PendingRecord) {
+/// Records the race, and ends the run if it is the `wanted` one.
+fn race(wanted: Option<[u64; 2]>, me: usize, operation: &Operation, other: &PendingRecord) {
     let mut places = [operation.pc, other.pc];
     places.sort_unstable();
     let control = log::control();
-    if scheduler::get().follower.plan().race == Some(places) {
+    if wanted == Some(places) {
         control.other.pc.store(other.pc, Ordering::Relaxed);
         control.other.stack.store(other.stack, Ordering::Relaxed);
         control.other.thread.store(other.thread + 1, Ordering::Relaxed);
         let kinds = u32::from(operation.kind as u8) | u32::from(other.kind) << 8;
         finish(Ending::DataRace, kinds, operation.pc, "");
     }
-    if SEEN.get().contains(&places) || SEEN.get().len() >= MAX_RACES {
+    let is_new = SEEN.with(|seen| {
+        let is_new = !seen.contains(&places) && seen.len() < MAX_RACES;
+        if is_new {
+            seen.push(places);
+        }
+        is_new
+    });
+    if !is_new {
         return;
     }
-    SEEN.get().push(places);
     let record = RaceRecord {
         places,
         at: control.events.load(Ordering::Relaxed),
         thread: me as u32,
         other: other.thread,
     };
-    let count = control.races.load(Ordering::Relaxed);
-    // SAFETY: inside the region, which holds as many as are recorded.
-    unsafe { log::races().add(count as usize).write(record) };
-    control.races.store(count + 1, Ordering::Release);
+    log::race(record);
 }

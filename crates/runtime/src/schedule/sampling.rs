@@ -6,14 +6,9 @@ use threadbare_wire::PendingRecord;
 
 use crate::entry::log;
 use crate::schedule::bits::Bits;
-use crate::schedule::scheduler::{Scheduler, Thread};
+use crate::schedule::scheduler::Scheduler;
+use crate::schedule::thread::Thread;
 use threadbare_trace::Random;
-
-/// What thread `index` stands before.
-fn pending(index: usize) -> PendingRecord {
-    // SAFETY: the slot of a thread that exists.
-    unsafe { *log::pending(index) }
-}
 
 fn overlap(one: [u64; 2], other: [u64; 2]) -> bool {
     one[0] < other[0].saturating_add(other[1].max(1)) && other[0] < one[0].saturating_add(one[1].max(1))
@@ -40,10 +35,10 @@ impl Scores {
 
     /// Thread `index` goes on: whoever stands before an operation that conflicts draws again.
     pub fn picked(&mut self, index: usize, alive: &Bits) {
-        let done = pending(index);
+        let done = log::pending(index);
         for other in alive.iter() {
             let Some(score) = self.0.get_mut(other) else { break };
-            if other == index || *score != 0 && conflict(&done, &pending(other)) {
+            if other == index || *score != 0 && conflict(&done, &log::pending(other)) {
                 *score = 0;
             }
         }
@@ -105,7 +100,7 @@ impl Scheduler {
         }
         let intended = self.follower.walk.intended;
         let counts = |index: usize| {
-            let pending = pending(index);
+            let pending = log::pending(index);
             EventKind::from_byte(pending.kind).is_some_and(EventKind::is_access)
                 && overlap(span(&pending), interesting)
         };
@@ -117,7 +112,7 @@ impl Scheduler {
         if counts(next) {
             walk.left[next] = walk.left[next].saturating_sub(1);
             walk.intended = None;
-        } else if intended == Some(next) && pending(next).kind == EventKind::Fork as u8 {
+        } else if intended == Some(next) && log::pending(next).kind == EventKind::Fork as u8 {
             // What it was intended for may be the new thread's to do.
             walk.intended = None;
         }

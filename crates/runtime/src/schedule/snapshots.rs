@@ -44,9 +44,7 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
     slot.command.store(snapshot::STAY, Ordering::Relaxed);
     // Positions in files and the shared file are not copied, and this run goes on.
     system::keeping_errno(files::remember);
-    // SAFETY: the slots of the threads that exist.
-    let pending: Vec<PendingRecord> =
-        (0..sched.threads.len()).map(|index| unsafe { log::pending(index).read() }).collect();
+    let pending: Vec<PendingRecord> = (0..sched.threads.len()).map(log::pending).collect();
     let begun = system::monotonic_time();
     match process::fork_beside() {
         0 => system::keeping_errno(|| stay(slot, sched, &pending)),
@@ -94,8 +92,7 @@ fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
     identity::stay_bound();
     files::separate();
     for (index, record) in pending.iter().enumerate() {
-        // SAFETY: the slots of the threads that exist.
-        unsafe { log::pending(index).write(*record) };
+        log::set_pending(index, *record);
     }
     let follower = std::mem::take(&mut sched.follower);
     sched.follower = follower.resume(follower::read());
@@ -142,8 +139,8 @@ pub fn reap() {
 /// In the server: there is no snapshot in the slot any more.
 fn has_ended(slot: &Snapshot) -> bool {
     let pid = slot.pid.load(Ordering::Acquire);
-    const NOW: u64 = (libc::__WALL | libc::WNOHANG) as u64;
-    if pid != 0 && system::call(libc::SYS_wait4, [u64::from(pid), 0, NOW, 0, 0, 0]) != 0 {
+    // It has ended, or was never there.
+    if pid != 0 && !system::is_child_running(pid as libc::pid_t) {
         slot.pid.store(0, Ordering::Release);
     }
     slot.pid.load(Ordering::Acquire) == 0

@@ -9,16 +9,13 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, ThreadId};
 
-use crate::entry::log;
-use crate::entry::log::Entry;
+use crate::entry::log::{self, Entry};
+use crate::hash::{Hasher, mix};
 use crate::os::{randomness, system};
 use crate::schedule::carrier::Carrier;
-use crate::schedule::scheduler;
-use crate::schedule::scheduler::{Operation, Scheduler};
-use crate::schedule::wait::Wait;
-use crate::{hash::Hasher, hash::mix};
+use crate::schedule::scheduler::{self, Operation, Scheduler};
 
 #[derive(Default)]
 struct State {
@@ -48,31 +45,49 @@ struct Cell {
 
 static STATE: Carrier<Option<State>> = Carrier::new(None);
 
-/// Begins to keep track.
-pub fn start() {
-    *STATE.get() = Some(State::default());
+/// Begins to keep track, with the threads there are.
+pub fn start<'a>(threads: impl Iterator<Item = &'a ThreadId>) {
+    let histories = threads.map(beginning).collect();
+    STATE.with(|state| *state = Some(State { histories, ..State::default() }));
+}
+
+/// Whether it keeps track.
+#[inline(always)]
+fn is_on() -> bool {
+    STATE.with(|state| state.is_some())
+}
+
+fn with<R>(work: impl FnOnce(&mut State) -> R) -> Option<R> {
+    STATE.with(|state| state.as_mut().map(work))
+}
+
+/// What a thread's history begins with.
+fn beginning(id: &ThreadId) -> u64 {
+    mix(id.path().iter().map(|&part| u64::from(part)))
+}
+
+/// A thread is created.
+pub fn begins(id: &ThreadId) {
+    with(|state| state.histories.push(beginning(id)));
 }
 
 /// Thread `me` does an operation: what it reads there is part of its history.
 #[inline(always)]
 pub fn operates(me: usize, operation: &Operation) {
-    if let Some(state) = STATE.get() {
-        state.operates(me, operation);
+    if is_on() && operation.kind.is_access() {
+        accesses(me, operation);
     }
 }
 
 /// An event of thread `me` is being recorded.
 #[inline(always)]
 pub fn event(me: usize, entry: &Entry) {
-    if let Some(state) = STATE.get() {
-        state.event(me, entry);
-    }
+    with(|state| state.event(me, entry));
 }
 
 /// The running thread learnt a value that no event tells of.
 pub fn learns(value: u64) {
-    let Some(state) = STATE.get().as_mut() else { return };
-    state.remember(scheduler::get().current, [value]);
+    with(|state| state.remember(scheduler::current(), [value]));
 }
 
 /// The running thread was given these bytes from outside.
@@ -80,64 +95,54 @@ pub fn learns(value: u64) {
 /// # Safety
 /// They can be read.
 pub unsafe fn learns_bytes(start: u64, len: u64) {
-    if STATE.get().is_some() {
-        // SAFETY: the caller's.
+    if is_on() {
+        // SAFETY: the caller's promise.
         learns(unsafe { contents(start, len) });
     }
 }
 
 /// Thread `index` has ended: its history is whole.
 pub fn ends(index: usize) {
-    if let Some(state) = STATE.get().as_mut() {
-        let history = *state.history(index);
-        state.ended = state.ended.wrapping_add(mix([history]));
-    }
+    with(|state| state.ended = state.ended.wrapping_add(mix([state.histories[index]])));
 }
 
 /// The state that the program is in, between two operations.
 pub fn number(sched: &Scheduler) -> u64 {
-    let Some(state) = STATE.get().as_mut() else { return 0 };
-    state.settle();
-    state.look_at_output(sched.current);
-    let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
-    let shared = [
-        sched.now,
-        sched.signals,
-        randomness::position(),
-        sched.follower.spurious_left(),
-        state.wakeups(sched),
-    ];
-    mix([state.contents, state.outside, alive, state.ended].into_iter().chain(shared))
+    let number = with(|state| {
+        state.settle();
+        state.look_at_output(scheduler::current());
+        let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
+        let wakeups = state.wakeups(sched);
+        let shared =
+            [sched.now, sched.signals, randomness::position(), sched.follower.spurious_left(), wakeups];
+        mix([state.contents, state.outside, alive, state.ended].into_iter().chain(shared))
+    });
+    number.unwrap_or(0)
 }
 
 /// Looks at what was written since the last look, while it is still there.
 pub fn settle() {
-    if let Some(state) = STATE.get().as_mut() {
-        state.settle();
-    }
+    with(State::settle);
 }
 
 /// What was being accessed is not to be looked at: it may not be there.
 pub fn forget_accesses() {
-    if let Some(state) = STATE.get().as_mut() {
-        state.under_way.clear();
+    with(|state| state.under_way.clear());
+}
+
+/// Thread `me` accesses memory.
+#[cold]
+fn accesses(me: usize, operation: &Operation) {
+    with(|state| state.under_way.push((operation.object, operation.size)));
+    if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
+        // SAFETY: the program reads the same bytes next. Where it cannot, both end in its signal handler, and nothing is
+        // borrowed here.
+        let seen = unsafe { contents(operation.object, operation.size) };
+        with(|state| state.remember(me, [seen]));
     }
 }
 
 impl State {
-    #[cold]
-    fn operates(&mut self, me: usize, operation: &Operation) {
-        if !operation.kind.is_access() {
-            return;
-        }
-        self.under_way.push((operation.object, operation.size));
-        if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
-            // SAFETY: the program reads the same bytes next.
-            let seen = unsafe { contents(operation.object, operation.size) };
-            self.remember(me, [seen]);
-        }
-    }
-
     #[cold]
     fn event(&mut self, me: usize, entry: &Entry) {
         let how = entry.kind as u64 | (entry.outcome as u64) << 8;
@@ -147,22 +152,14 @@ impl State {
         }
     }
 
-    fn history(&mut self, index: usize) -> &mut u64 {
-        while self.histories.len() <= index {
-            let id = &scheduler::get().threads[self.histories.len()].id;
-            self.histories.push(mix(id.path().iter().map(|&part| u64::from(part))));
-        }
-        &mut self.histories[index]
-    }
-
     fn remember<const N: usize>(&mut self, me: usize, words: [u64; N]) {
-        let history = self.history(me);
+        let history = &mut self.histories[me];
         *history = mix([*history].into_iter().chain(words));
     }
 
     /// Something left the program at this point of thread `me`'s history.
     fn leaves(&mut self, me: usize) {
-        self.outside = mix([self.outside, *self.history(me)]);
+        self.outside = mix([self.outside, self.histories[me]]);
     }
 
     /// Whatever was accessed since the last look may have been written.
@@ -189,12 +186,11 @@ impl State {
         }
     }
 
-    fn thread(&mut self, sched: &Scheduler, index: usize) -> u64 {
+    fn thread(&self, sched: &Scheduler, index: usize) -> u64 {
         let thread = &sched.threads[index];
         let cancelled = u64::from(thread.cancellation.is_due());
-        let history = *self.history(index);
         mix([
-            history,
+            self.histories[index],
             cancelled,
             thread.signals,
             thread.deadline.map_or(0, |deadline| deadline.wrapping_add(1)),
@@ -202,12 +198,11 @@ impl State {
     }
 
     /// Wake-ups on their way: each is known by who may have it.
-    fn wakeups(&mut self, sched: &Scheduler) -> u64 {
-        let tokens = sched.wakeups.tokens().map(|(address, time, mask)| {
-            let may_have = |wait: &Wait| matches!(*wait, Wait::Wakeup { address: of, ticket, mask: own, .. } if of == address && ticket < time && own & mask != 0);
-            let waiting = sched.alive.iter().filter(|&index| may_have(&sched.threads[index].wait));
-            let who = waiting.map(|index| *self.history(index)).fold(0, u64::wrapping_add);
-            mix([address, u64::from(mask), who])
+    fn wakeups(&self, sched: &Scheduler) -> u64 {
+        let tokens = sched.wakeups.tokens().iter().map(|token| {
+            let waiting = sched.alive.iter().filter(|&index| sched.threads[index].wait.may_take(token));
+            let who = waiting.map(|index| self.histories[index]).fold(0, u64::wrapping_add);
+            mix([token.address, u64::from(token.mask), who])
         });
         tokens.fold(0, u64::wrapping_add)
     }
@@ -257,10 +252,5 @@ fn bytes_printed() -> u64 {
 
 /// What the kernel has had of that.
 pub fn bytes_flushed() -> u64 {
-    // SAFETY: a plain system call into a place of our own.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        system::call(libc::SYS_fstat, [libc::STDOUT_FILENO as u64, (&raw mut status) as u64, 0, 0, 0, 0]);
-        status.st_size as u64
-    }
+    system::status(libc::STDOUT_FILENO).map_or(0, |status| status.st_size as u64)
 }

@@ -7,56 +7,45 @@
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
 
+use super::Patience;
+use super::mutex::{self, Mutex};
 use crate::active;
-use crate::entry::intercept::intercept;
+use crate::entry::intercept::{export, intercept};
 use crate::entry::real;
-use crate::entry::real::real;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler;
-use crate::schedule::wait::Mutex;
-use crate::sync::locks;
 
 type Stream = *mut libc::FILE;
 
 /// A recursive mutex for each stream that was ever locked.
-static LOCKS: Carrier<Vec<(Stream, *mut libc::pthread_mutex_t)>> = Carrier::new(Vec::new());
+static LOCKS: Carrier<Vec<(Stream, &'static Mutex)>> = Carrier::new(Vec::new());
 
-fn lock_of(stream: Stream) -> *mut libc::pthread_mutex_t {
-    if let Some(&(_, lock)) = LOCKS.get().iter().find(|(other, _)| *other == stream) {
-        return lock;
-    }
-    // SAFETY: all zeroes is a mutex that nobody holds; it is never freed.
-    let lock: *mut libc::pthread_mutex_t = Box::leak(Box::new(unsafe { std::mem::zeroed() }));
-    Mutex::at(lock as u64).kind = Mutex::RECURSIVE;
-    LOCKS.get().push((stream, lock));
-    lock
+fn find(stream: Stream) -> Option<&'static Mutex> {
+    LOCKS.with(|locks| locks.iter().find(|(other, _)| *other == stream).map(|&(_, lock)| lock))
+}
+
+fn find_or_make(stream: Stream) -> &'static Mutex {
+    find(stream).unwrap_or_else(|| {
+        // SAFETY: all zeroes is a mutex that nobody holds; it is never freed.
+        let lock = unsafe { Mutex::at(Box::leak(Box::new(std::mem::zeroed()))) };
+        lock.set_kind(Mutex::RECURSIVE);
+        LOCKS.with(|locks| locks.push((stream, lock)));
+        lock
+    })
 }
 
 intercept! {
-    flockfile/1 => lock;
-    ftrylockfile/1 => try_lock;
-    funlockfile/1 => unlock;
-}
-
-extern "C" fn lock(stream: Stream, pc: u64) {
-    if !active() {
-        return real!(flockfile(stream => Stream));
+    fn flockfile(stream: Stream; pc) {
+        mutex::lock(find_or_make(stream), Patience::Endless, pc);
     }
-    locks::mutex_lock(lock_of(stream), pc);
-}
 
-extern "C" fn try_lock(stream: Stream, pc: u64) -> c_int {
-    if !active() {
-        return real!(ftrylockfile(stream => Stream) -> c_int);
+    fn ftrylockfile(stream: Stream; pc) -> c_int {
+        mutex::lock(find_or_make(stream), Patience::None, pc)
     }
-    locks::mutex_try_lock(lock_of(stream), pc)
-}
 
-extern "C" fn unlock(stream: Stream, pc: u64) {
-    if !active() {
-        return real!(funlockfile(stream => Stream));
+    fn funlockfile(stream: Stream; pc) {
+        mutex::unlock(find_or_make(stream), pc);
     }
-    locks::mutex_unlock(lock_of(stream), pc);
 }
 
 unsafe extern "C" {
@@ -70,11 +59,10 @@ fn wait_for(stream: Stream, pc: u64) {
     if !active() {
         return;
     }
-    let Some(&(_, lock)) = LOCKS.get().iter().find(|(other, _)| *other == stream) else { return };
-    let mutex = Mutex::at(lock as u64);
-    if mutex.lock != 0 && !mutex.is_owned_by(scheduler::get().current) {
-        locks::mutex_lock(lock, pc);
-        locks::mutex_unlock(lock, pc);
+    let Some(lock) = find(stream) else { return };
+    if !lock.is_free() && !lock.is_owned_by(scheduler::current()) {
+        mutex::lock(lock, Patience::Endless, pc);
+        mutex::unlock(lock, pc);
     }
 }
 
@@ -83,7 +71,7 @@ fn wait_for(stream: Stream, pc: u64) {
 /// else a standard one.
 macro_rules! uses_stream {
     ($($name:ident: $stream:tt;)+) => { $(
-        #[unsafe(no_mangle)]
+        export! {
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             /// Waits; returns libc's function.
@@ -145,6 +133,7 @@ macro_rules! uses_stream {
                 ".cfi_endproc",
                 before = sym before,
             )
+        }
         }
     )+ };
     // SAFETY: libc's own, which it sets before anybody can use them.

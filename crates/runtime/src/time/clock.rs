@@ -1,27 +1,16 @@
-//! Virtual time: it stands still while threads run, jumps when all of them sleep, and moves a little whenever
-//! it is looked at, so that a loop that waits for a time to come ends.
+//! What clocks say, and times as programs write them.
 
-use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::ffi::c_long;
 
-use threadbare_trace::EventKind;
-
-use crate::active;
-use crate::entry::intercept::intercept;
-use crate::entry::log::Entry;
-use crate::entry::modules::users_call;
-use crate::entry::real::real;
-use crate::schedule::scheduler::{Operation, point};
-use crate::schedule::wait::Wait;
 use crate::schedule::{scheduler, state};
-use crate::sync::cancellation;
+use crate::sync::Patience;
 
 pub type Clock = libc::clockid_t;
 type Time = *const libc::timespec;
-type TimeOut = *mut libc::timespec;
 
 pub const SECOND: u64 = 1_000_000_000;
 /// What the wall clock says when a program starts: 1 January 2024, 00:00 UTC.
-const WALL_START: u64 = 1_704_067_200 * SECOND;
+pub const WALL_START: u64 = 1_704_067_200 * SECOND;
 /// What a monotonic clock says then.
 const MONOTONIC_START: u64 = 1000 * SECOND;
 /// Each look at a clock takes this long.
@@ -46,28 +35,47 @@ pub fn timespec(nanoseconds: u64) -> libc::timespec {
 }
 
 /// The virtual time of an absolute time, whichever clock it is of: the two start far apart.
-pub fn deadline(until: Time) -> Option<u64> {
-    // SAFETY: null, or the program's time.
-    let until = nanoseconds(unsafe { until.as_ref() }?);
-    Some(if until >= WALL_START / 2 {
-        until.saturating_sub(WALL_START)
-    } else {
-        until.saturating_sub(MONOTONIC_START)
-    })
+fn since_start(time: u64) -> u64 {
+    let start = if time >= WALL_START / 2 { WALL_START } else { MONOTONIC_START };
+    time.saturating_sub(start)
 }
 
-/// The virtual time so much after now.
-pub fn after(duration: Time) -> Option<u64> {
-    // SAFETY: null, or the program's time.
+/// The virtual time of an absolute time; none for none.
+///
+/// # Safety
+/// `time` is null or points to a time.
+pub unsafe fn deadline(time: Time) -> Option<u64> {
+    // SAFETY: the caller's promise.
+    unsafe { time.as_ref() }.map(|time| since_start(nanoseconds(time)))
+}
+
+/// Patience until an absolute time; without one, endless.
+///
+/// # Safety
+/// `time` is null or points to a time.
+pub unsafe fn until(time: Time) -> Patience {
+    // SAFETY: the caller's promise.
+    Patience::Until(unsafe { deadline(time) })
+}
+
+/// The virtual time so much after now; none for none.
+///
+/// # Safety
+/// `duration` is null or points to a time.
+pub unsafe fn after(duration: Time) -> Option<u64> {
+    // SAFETY: the caller's promise.
     let duration = nanoseconds(unsafe { duration.as_ref() }?);
-    Some(scheduler::get().now.saturating_add(duration))
+    Some(scheduler::now().saturating_add(duration))
 }
 
-fn look(start: u64) -> u64 {
-    let sched = scheduler::get();
-    sched.advance_to(sched.now.saturating_add(LOOK));
-    state::learns(sched.now);
-    start.saturating_add(sched.now)
+/// Reads a clock that said `start` when the program started.
+pub fn read(start: u64) -> u64 {
+    let now = scheduler::with(|sched| {
+        sched.advance_to(sched.now.saturating_add(LOOK));
+        sched.now
+    });
+    state::learns(now);
+    start.saturating_add(now)
 }
 
 /// What a clock says when a program starts.
@@ -79,136 +87,28 @@ pub fn start_of(clock: Clock) -> u64 {
     }
 }
 
-#[unsafe(no_mangle)]
-extern "C" fn clock_gettime(clock: Clock, time: TimeOut) -> c_int {
-    if !active() {
-        return real!(clock_gettime(clock => Clock, time => TimeOut) -> c_int);
-    }
-    let now = look(start_of(clock));
-    // SAFETY: the program's place for the time.
-    unsafe { time.write(timespec(now)) };
-    0
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[unsafe(no_mangle)]
-extern "C" fn timespec_get(time: TimeOut, base: c_int) -> c_int {
-    const TIME_UTC: c_int = 1;
-    if !active() {
-        return real!(timespec_get(time => TimeOut, base => c_int) -> c_int);
+    /// Programs give deadlines on either clock, and the function they give them to may not say which.
+    #[test]
+    fn absolute_times_are_told_apart_by_their_size() {
+        assert_eq!(since_start(WALL_START + 5), 5);
+        assert_eq!(since_start(MONOTONIC_START + 7), 7);
+        assert_eq!(since_start(0), 0);
     }
-    if base != TIME_UTC {
-        return 0;
-    }
-    clock_gettime(libc::CLOCK_REALTIME, time);
-    base
-}
 
-#[unsafe(no_mangle)]
-extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
-    if !active() {
-        return real!(gettimeofday(time => *mut libc::timeval, zone => *mut c_void) -> c_int);
+    /// Times that are not valid must not overflow.
+    #[test]
+    fn times_are_converted_and_checked() {
+        let time = timespec(3 * SECOND + 5);
+        assert_eq!((time.tv_sec, time.tv_nsec, nanoseconds(&time)), (3, 5, 3 * SECOND + 5));
+        assert!(is_valid(&time));
+        assert!(!is_valid(&libc::timespec { tv_sec: 0, tv_nsec: 1_000_000_000 }));
+        assert_eq!(nanoseconds(&libc::timespec { tv_sec: i64::MAX, tv_nsec: 0 }), u64::MAX);
+        assert_eq!(nanoseconds(&libc::timespec { tv_sec: -1, tv_nsec: -1 }), 0);
+        assert_eq!(from_timeval(libc::timeval { tv_sec: 1, tv_usec: 2 }), Some(SECOND + 2000));
+        assert_eq!(from_timeval(libc::timeval { tv_sec: 0, tv_usec: 1_000_000 }), None);
     }
-    let now = look(WALL_START);
-    // SAFETY: the program's place for the time.
-    unsafe {
-        time.write(libc::timeval { tv_sec: (now / SECOND) as i64, tv_usec: (now % SECOND / 1000) as c_long });
-    }
-    0
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn time(result: *mut libc::time_t) -> libc::time_t {
-    if !active() {
-        return real!(time(result => *mut libc::time_t) -> libc::time_t);
-    }
-    let now = (look(WALL_START) / SECOND) as libc::time_t;
-    if !result.is_null() {
-        // SAFETY: the program's place for the time.
-        unsafe { result.write(now) };
-    }
-    now
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn clock() -> c_long {
-    if !active() {
-        return real!(clock() -> c_long);
-    }
-    (look(0) / 1000) as c_long
-}
-
-intercept! {
-    sched_yield/0 => sched_yield_;
-    pthread_yield/0 => sched_yield_;
-    sleep/1 => sleep_;
-    usleep/1 => usleep_;
-    nanosleep/2 => nanosleep_;
-    clock_nanosleep/4 => clock_nanosleep_;
-}
-
-/// Lets others go first.
-pub fn give_way(pc: u64) {
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Yield, pc, 0));
-    Entry::new(EventKind::Yield, pc, 0).write();
-}
-
-/// Sleeps until a virtual time: until nobody else can run, and everybody whose time comes earlier has had it.
-fn sleep_until(time: u64, pc: u64) {
-    let pc = users_call(pc);
-    let deadline = Some(time.max(scheduler::get().now));
-    point(Operation::new(EventKind::Sleep, pc, 0).waiting(Wait::Sleep).until(deadline).cancellable());
-    cancellation::act_at(EventKind::Sleep, pc, 0);
-    Entry::new(EventKind::Sleep, pc, 0).write();
-}
-
-fn sleep_for(duration: u64, pc: u64) {
-    sleep_until(scheduler::get().now.saturating_add(duration), pc);
-}
-
-pub extern "C" fn sched_yield_(pc: u64) -> c_int {
-    if !active() {
-        return real!(sched_yield() -> c_int);
-    }
-    give_way(pc);
-    0
-}
-
-extern "C" fn sleep_(seconds: c_uint, pc: u64) -> c_uint {
-    if !active() {
-        return real!(sleep(seconds => c_uint) -> c_uint);
-    }
-    sleep_for(u64::from(seconds) * SECOND, pc);
-    0
-}
-
-extern "C" fn usleep_(microseconds: c_uint, pc: u64) -> c_int {
-    if !active() {
-        return real!(usleep(microseconds => c_uint) -> c_int);
-    }
-    sleep_for(u64::from(microseconds) * 1000, pc);
-    0
-}
-
-pub extern "C" fn nanosleep_(duration: Time, rest: TimeOut, pc: u64) -> c_int {
-    if !active() {
-        return real!(nanosleep(duration => Time, rest => TimeOut) -> c_int);
-    }
-    if let Some(time) = after(duration) {
-        sleep_until(time, pc);
-    }
-    0
-}
-
-extern "C" fn clock_nanosleep_(clock: Clock, flags: c_int, time: Time, rest: TimeOut, pc: u64) -> c_int {
-    if !active() {
-        return real!(clock_nanosleep(
-            clock => Clock, flags => c_int, time => Time, rest => TimeOut
-        ) -> c_int);
-    }
-    let until = if flags & libc::TIMER_ABSTIME != 0 { deadline(time) } else { after(time) };
-    if let Some(until) = until {
-        sleep_until(until, pc);
-    }
-    0
 }
