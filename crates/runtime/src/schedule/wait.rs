@@ -8,6 +8,7 @@ use std::cell::Cell;
 
 use crate::os::io;
 use crate::schedule::scheduler::Scheduler;
+use crate::sync::message_queue::Queue;
 use crate::sync::mutex::Mutex;
 use crate::sync::once::Once;
 use crate::sync::rwlock::RwLock;
@@ -25,6 +26,10 @@ pub enum Wait {
     ReadLock(&'static RwLock),
     WriteLock(&'static RwLock),
     Semaphore(&'static Semaphore),
+    /// A message in a queue.
+    Message(&'static Queue),
+    /// Room for a message in a queue.
+    Room(&'static Queue),
     /// Another thread to end.
     Join(usize),
     /// The last thread to arrive at a barrier; `generation` passes.
@@ -84,6 +89,8 @@ impl Wait {
             Wait::ReadLock(lock) => lock.can_read(sched),
             Wait::WriteLock(lock) => lock.can_write(),
             Wait::Semaphore(semaphore) => semaphore.value() > 0,
+            Wait::Message(queue) => queue.has_message(),
+            Wait::Room(queue) => queue.has_room(),
             Wait::Join(index) => sched.threads[index].done,
             Wait::Barrier { address, generation } => sched.generations.of(address) > generation,
             Wait::Once(once) => !once.is_running(),
@@ -106,6 +113,8 @@ impl Wait {
             | Wait::ReadLock(_)
             | Wait::WriteLock(_)
             | Wait::Semaphore(_)
+            | Wait::Message(_)
+            | Wait::Room(_)
             | Wait::Join(_)
             | Wait::Barrier { .. }
             | Wait::Once(_)
@@ -123,6 +132,7 @@ impl Wait {
             Wait::SpinLock(of) => of.address() == address,
             Wait::ReadLock(of) | Wait::WriteLock(of) => of.address() == address,
             Wait::Semaphore(of) => of.address() == address,
+            Wait::Message(of) | Wait::Room(of) => of.address() == address,
             Wait::Join(index) => thread_address(index) == address,
             Wait::Barrier { address: of, .. } => of == address,
             Wait::Once(of) => of.address() == address,
@@ -142,6 +152,8 @@ impl Wait {
             | Wait::ReadLock(_)
             | Wait::WriteLock(_)
             | Wait::Semaphore(_)
+            | Wait::Message(_)
+            | Wait::Room(_)
             | Wait::Join(_)
             | Wait::Barrier { .. }
             | Wait::Once(_)
@@ -164,6 +176,8 @@ impl Wait {
             Wait::Nothing
             | Wait::SpinLock(_)
             | Wait::Semaphore(_)
+            | Wait::Message(_)
+            | Wait::Room(_)
             | Wait::Barrier { .. }
             | Wait::Once(_)
             | Wait::Wakeup { .. }
@@ -187,7 +201,12 @@ impl Wait {
             Wait::Signal(_) => Rules { on_signal: OnSignal::IsTaken, ..PLAIN },
             Wait::Wakeup { .. } => Rules { may_be_spurious: true, ..PLAIN },
             Wait::Sleep => Rules { is_sleep: true, ..PLAIN },
-            Wait::Nothing | Wait::Barrier { .. } | Wait::Once(_) | Wait::Ready(_) => PLAIN,
+            Wait::Nothing
+            | Wait::Message(_)
+            | Wait::Room(_)
+            | Wait::Barrier { .. }
+            | Wait::Once(_)
+            | Wait::Ready(_) => PLAIN,
         }
     }
 

@@ -14,6 +14,8 @@ mod c11;
 pub mod cancellation;
 pub mod condition;
 pub mod futex;
+pub mod message_queue;
+mod message_queue_calls;
 pub mod mutex;
 pub mod once;
 mod pthread;
