@@ -1,7 +1,8 @@
-//! Code of a language's standard library inside the program, as the tool has found it.
+//! Whether an operation in library code counts as the program's own.
 //!
-//! Who does something is not the innermost function but the innermost that is not merely passed through: a
-//! `Vec` that grows is the work of whoever pushes.
+//! Rust's standard library is compiled into the program. The tool finds its functions by their symbols and puts them
+//! into one of two classes. What *quiet* code does is no event. What *passing* code does belongs to its caller: a `Vec`
+//! that grows is the work of the function that pushes.
 
 use std::hash::Hasher as _;
 use std::sync::atomic::Ordering;
@@ -15,11 +16,10 @@ use crate::hooks::calls;
 use crate::memory::layout::WIRE;
 use crate::schedule::carrier::Carrier;
 
-/// Whether what is done in each call stack is a quiet affair, by number of the stack; `None` where nobody
-/// asked yet.
+/// Whether each call stack is quiet, by its number; `None` if nobody has asked yet.
 static QUIET: Carrier<Vec<Option<bool>>> = Carrier::new(Vec::new());
 
-/// What was last asked for, by a hash of the address: the address and its class. Nothing is called from address 0.
+/// A cache of classes: addresses and their classes, by a hash of the address. No address is 0.
 static LATEST: Carrier<[(u64, Option<CodeClass>); LATEST_LEN]> = Carrier::new([(0, None); LATEST_LEN]);
 const LATEST_LEN: usize = 512;
 
@@ -50,12 +50,12 @@ fn find(pc: u64) -> Option<CodeClass> {
     if address < code.end { CodeClass::from_number(code.class) } else { None }
 }
 
-/// It is the program's own code that does this, or nobody knows better.
+/// The code at `pc` is the program's own, or is not known to be the library's.
 pub fn is_users(pc: u64) -> bool {
     class(pc).is_none()
 }
 
-/// What is done at `pc`, by the running thread, is the library's own affair: nothing for the schedule.
+/// The running thread's operation at `pc` is quiet: it is no event.
 #[inline]
 pub fn is_quiet(pc: u64) -> bool {
     is_there() && look(pc)
@@ -85,7 +85,7 @@ fn is_quiet_stack(node: u32) -> bool {
         return quiet;
     }
     let quiet = match calls::caller(node) {
-        // Nobody's but the library's, as before a thread gets to the program's own code.
+        // No code of the program's is on the stack yet.
         None => true,
         Some((pc, parent)) => match class(pc) {
             None => false,

@@ -1,4 +1,4 @@
-//! The shared file from the inside: what the run leaves for the tool to read.
+//! The file that is shared with the tool: the log of the run, and what else the tool reads when the run is over.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -133,11 +133,11 @@ pub fn plan_words() -> &'static [u64] {
     unsafe { std::slice::from_raw_parts((WIRE + wire::PLAN_OFFSET) as *const u64, words as usize) }
 }
 
-/// A plain write is announced before it happens. Its value is read back when the thread next comes by, which
-/// is before any other thread can run.
+/// The record of a plain write whose value is not known yet. The write happens after its event is recorded. The value
+/// is read back at the thread's next operation, before any other thread can run.
 static OPEN_WRITE: Carrier<Option<u64>> = Carrier::new(None);
 
-/// Records that fit into the log of this run. Events that are no schedule points have no bound but this.
+/// How many records this run may write. Events that are not schedule points have no other bound.
 static CAPACITY: Carrier<u64> = Carrier::new(wire::MAX_EVENTS);
 
 /// Allows the run `points` schedule points, and a multiple of that of other events.
@@ -158,7 +158,7 @@ pub fn record_functions(on: bool) {
     FUNCTIONS.store(on, Ordering::Relaxed);
 }
 
-/// Everything about an event that the event's own code knows.
+/// An event, as the code that makes it knows it.
 pub struct Entry {
     pub kind: EventKind,
     pub pc: u64,
@@ -229,7 +229,7 @@ pub fn switch(turns: u64, thread: usize) {
     }
 }
 
-/// Records before this one lie in pages that are mapped, or are too few to care.
+/// The pages of records before this one are mapped. The first few are not worth mapping ahead.
 static TOUCHED: Carrier<u64> = Carrier::new(FEW);
 const FEW: u64 = 1024;
 /// Records, or switches, whose pages are mapped together.

@@ -1,10 +1,10 @@
-//! Telling the program's own code from the libraries it stands on.
+//! Which addresses are the program's own code, and which are system libraries.
 
 use std::ffi::{CStr, c_int, c_void};
 
 use crate::schedule::carrier::Carrier;
 
-/// Address ranges of libraries whose call sites mean nothing to a user: libc, libstdc++ and the like.
+/// Address ranges of system libraries: libc, libstdc++ and the like. A call site there means nothing to a user.
 static SYSTEM: Carrier<Vec<(u64, u64)>> = Carrier::new(Vec::new());
 /// libgcc, which takes locks of its own while it unwinds.
 static UNWINDER: Carrier<(u64, u64)> = Carrier::new((0, 0));
@@ -60,7 +60,7 @@ pub fn find() {
     unsafe { libc::dl_iterate_phdr(Some(module), std::ptr::null_mut()) };
 }
 
-/// What the program's own addresses are off from those it was linked for.
+/// The difference between the program's addresses and those it was linked for.
 pub fn program_base() -> u64 {
     PROGRAM.get()
 }
@@ -71,8 +71,8 @@ pub fn is_ours(pc: u64) -> bool {
     (start..end).contains(&pc)
 }
 
-/// The call is to be left to libc: the runtime is inactive, or it is the unwinder that calls, whose locks are no
-/// business of the schedule (and which the runtime itself makes use of).
+/// The call is left to libc. Either the runtime is inactive, or the unwinder calls. The unwinder's locks are not
+/// scheduled, because the runtime uses the unwinder itself.
 pub fn is_left_alone(pc: u64) -> bool {
     let is_unwinder = || {
         let (start, end) = UNWINDER.get();
@@ -99,9 +99,8 @@ unsafe extern "C" {
     pub fn _Unwind_GetCFA(context: *mut UnwindContext) -> usize;
 }
 
-/// The call that a user would recognise: the return address itself when it lies in the program, else that of
-/// the innermost frame that does. Only calls made inside libraries, such as `std::thread`'s constructor, cost
-/// an unwinding.
+/// The return address of the innermost call in the program's own code. That is `pc` itself, unless it lies in a system
+/// library, such as in `std::thread`'s constructor. Only then is the stack unwound.
 pub fn users_call(pc: u64) -> u64 {
     if !is_system(pc) {
         return pc;

@@ -1,8 +1,8 @@
 //! Panics of Rust programs.
 //!
-//! The facade tells of each one before any hook prints it. Whether it matters is known only at the end: it may be
-//! caught, or expected by a test. A process that ends with [`EXIT_CODE`] ends because of one, and so does one
-//! that aborts in the function that panicked: with `panic = "abort"`, or where a panic must not unwind.
+//! The facade tells of each panic before any hook prints it. Whether the panic is a failure is known only at the end: it
+//! may be caught, or expected by a test. It is one if the process ends with [`EXIT_CODE`], or if it aborts in the
+//! function that panicked. The latter happens with `panic = "abort"`, or where a panic must not unwind.
 
 use std::ffi::{c_int, c_void};
 
@@ -53,8 +53,8 @@ fn panics(message: &[u8]) {
     PANICS.with(|panics| panics.push(Panic { scene, frame, message }));
 }
 
-/// Where the innermost instrumented function has called out of instrumented code: the line that panics, and
-/// not one of those that carry a panic out.
+/// The call by which the innermost instrumented function has left instrumented code. That is the line that panics;
+/// further out are calls that only carry the panic on.
 pub fn innermost_instrumented_call() -> u64 {
     extern "C" fn visit(context: *mut UnwindContext, search: *mut c_void) -> c_int {
         // SAFETY: the unwinder's context, and the pair passed below.
@@ -102,8 +102,8 @@ fn finish_with_cause() {
     });
 }
 
-/// The words of `join().unwrap()`, of a scope, and of `lock().unwrap()` after somebody else panicked, and those of
-/// a panic that comes to where it must not.
+/// The panic follows from another one: of `join().unwrap()`, of a scope, of `lock().unwrap()` on a poisoned lock, or of
+/// code that must not unwind.
 fn passes_on(message: &str) -> bool {
     message.ends_with("Any { .. }")
         || message == "a scoped thread panicked"

@@ -1,4 +1,4 @@
-//! The beginning and the end of the process, orderly or not.
+//! How the process begins and how it ends: `main`, `exit`, `abort`, failed assertions, forks of the runtime's own.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -30,7 +30,7 @@ pub fn die(parts: &[&str]) -> ! {
     system::exit(125)
 }
 
-/// A panic of the runtime's own: a fault of ours, and said to be.
+/// A panic of the runtime itself. The message says that it is our fault.
 pub fn internal_error(info: &std::panic::PanicHookInfo<'_>) {
     let message = format!("internal error: {info}");
     if active() {
@@ -66,7 +66,7 @@ extern "C" fn run_main(argc: c_int, argv: *mut *mut c_char, environment: *mut *m
     exit(code as c_int, routine + 1)
 }
 
-/// The end of the process is an operation like any other: threads nobody joined may go first.
+/// The end of the process is a schedule point: threads that nobody joined may run before it.
 fn exit_point(code: c_int, pc: u64) {
     handlers::end_in_handler(code);
     let pc = modules::users_call(pc);
@@ -87,7 +87,8 @@ intercept! {
         exit(code, pc)
     }
 
-    /// Not in libc.so, but in what is linked into each program; one that is linked with libtsan takes it from there.
+    /// libc.so does not have it. It is linked into each program, but a program that is linked with libtsan takes it from
+    /// there.
     fn atexit(handler: extern "C" fn()) -> c_int, when (true) {
         let nothing = std::ptr::null_mut();
         real!(__cxa_atexit(handler => extern "C" fn(), nothing => *mut c_void, nothing => *mut c_void) -> c_int)

@@ -1,4 +1,4 @@
-//! The functions that the runtime stands in front of, as libc has them.
+//! `real!`: libc's own functions, which the runtime's functions of the same names hide.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -6,8 +6,8 @@ unsafe extern "C" {
     fn dlvsym(handle: *mut c_void, symbol: *const c_char, version: *const c_char) -> *mut c_void;
 }
 
-/// Looks `name` up behind this library. Condition variables exist in two versions of which an unversioned
-/// look-up may find the old one, so a version can be asked for.
+/// Finds libc's function of this name. Some functions exist in two versions, and a look-up without a version may find
+/// the old one.
 pub fn find(name: &CStr, version: Option<&CStr>) -> *mut c_void {
     // SAFETY: both strings end in NUL.
     unsafe {
@@ -32,6 +32,9 @@ macro_rules! name {
 pub(crate) use name;
 
 /// `real!(name(args) -> result)`: calls libc's own function of that name.
+///
+/// The arguments are those that the program passed, or are valid for the function: this is where the promises that a
+/// program makes to libc are passed on.
 macro_rules! real {
     ($name:ident($($arg:expr => $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
         $crate::entry::real::real!(@call $name, None, ($($arg => $ty),*) $(-> $ret)?)

@@ -14,7 +14,7 @@ use crate::schedule::follower::{self, Follower};
 use crate::schedule::{scheduler, snapshots, state};
 use crate::sync::threads;
 
-/// Contexts made before anything is known of the program.
+/// How many contexts are made before it is known how many the program needs.
 const FIRST_CONTEXTS: usize = 4;
 
 /// Called before the first thread is created. Serves the tool's plans; returns once in each run.
@@ -111,8 +111,7 @@ fn adopt_orphans() {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
-/// Ends what a run has left running, that is all children but snapshots and those that the program had before any
-/// run.
+/// Ends the processes that a run has left running: all children, except snapshots and those from `before` any run.
 fn end_orphans(before: &[libc::pid_t]) {
     // Those who die leave their own children to the server.
     let is_orphan = |child: &&libc::pid_t| !before.contains(child) && !snapshots::is_one(**child);

@@ -1,8 +1,9 @@
 //! Functions of which glibc has an old version besides the present one.
 //!
-//! A program that gcc linked against ThreadSanitizer's library asks for them by name alone, because that library
-//! had them so. Given the name alone, the dynamic linker finds glibc's oldest version: a `realpath` that allocates
-//! nothing, a `pthread_cond_init` that knows no clocks. So they are here, and lead to what was meant; others are where they belong.
+//! ThreadSanitizer's library has these functions without a version, so a program that gcc linked against it asks for
+//! them by name alone. For a name alone the dynamic linker finds glibc's oldest version: a `realpath` that allocates
+//! nothing, a `pthread_cond_init` that knows no clocks. The functions here call the present version. Functions that the
+//! runtime models as well are in their models' files.
 
 use crate::entry::intercept::intercept;
 

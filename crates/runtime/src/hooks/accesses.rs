@@ -1,7 +1,7 @@
 //! Plain memory accesses.
 //!
-//! These are the hottest functions there are. Most accesses are to memory nobody shares, so each hook first
-//! looks at the shadow bits of its address and returns; only a tracked byte, or a run that learns, goes on to
+//! These are the hottest functions of the runtime. Most accesses are to memory that no other thread uses. So each hook
+//! reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns, does it go on to
 //! [`accessed`].
 
 use std::sync::atomic::AtomicU8;
@@ -172,8 +172,8 @@ fn range(address: u64, pc: u64, len: u64, access: u32) {
     }
 }
 
-/// A copy of `len` bytes by a function of libc's. It is made at once, so there is one choice before it: with
-/// another between read and write, the read would be recorded before it happens.
+/// A function of libc's copies `len` bytes. The copy happens at once, so there is one schedule point before it. With a
+/// second one between read and write, the read would be recorded before it happens.
 pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
     let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
     let learns = watch() == LEARN;
@@ -238,7 +238,7 @@ extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
     }
 }
 
-/// Records a read, and ends the run if it is one that must not be.
+/// Records a read, and ends the run if the memory is not the program's to read.
 fn log_read(pc: u64, address: u64, size: u64) {
     // SAFETY: the program reads the same bytes next.
     let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
@@ -246,7 +246,7 @@ fn log_read(pc: u64, address: u64, size: u64) {
     heap::check(address, size, "read", pc);
 }
 
-/// Records a write, and ends the run if it is one that must not be.
+/// Records a write, and ends the run if the memory is not the program's to write.
 fn log_write(pc: u64, address: u64, size: u64) {
     log::plain_write(pc, address, size);
     heap::check(address, size, "write", pc);

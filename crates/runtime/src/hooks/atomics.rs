@@ -1,7 +1,7 @@
 //! Atomic operations. The compiler leaves the operation itself to the hook.
 //!
-//! Each is done with a real atomic instruction of the strongest order, so that it is right when the runtime is
-//! inactive too; active, there is only one OS thread and the order makes no difference.
+//! Each is a real atomic instruction of the strongest order, so that it is correct while the runtime is inactive too.
+//! While it is active there is one OS thread, and the order makes no difference.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};

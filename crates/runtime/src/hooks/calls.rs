@@ -1,8 +1,8 @@
-//! The shadow call stack of each thread, kept by `__tsan_func_entry` and `__tsan_func_exit`, and call stacks
-//! as numbers.
+//! Call stacks of the program's threads.
 //!
-//! A call stack gets a number the first time an event happens in it: stacks form a tree in the shared file,
-//! and a frame remembers its node, so that an event in a known stack costs one load.
+//! The compiler calls `__tsan_func_entry` and `__tsan_func_exit`, which keep a shadow call stack for each thread. A call
+//! stack gets a number when the first event happens in it. The numbers are nodes of a tree in the shared file. A frame
+//! remembers its node, so an event in a known stack costs one load.
 
 use std::arch::naked_asm;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ use crate::schedule::carrier::Carrier;
 pub struct Call {
     /// Where it returns to.
     pc: u64,
-    /// The stack pointer at its entry: tells which activations a `longjmp` has left behind.
+    /// The stack pointer at its entry. A function that is entered with a higher one was called after a `longjmp`.
     stack_pointer: u64,
     /// The number of the call stack up to here; 0 when it has none yet.
     node: u32,
@@ -174,24 +174,23 @@ pub fn caller(node: u32) -> Option<(u64, u32)> {
         return None;
     }
     let stack = log::stack(node);
-    // The outermost function is called by this library, which is nobody's business.
+    // This library calls the outermost function. That call is not the program's.
     (!modules::is_ours(stack.pc)).then_some((stack.pc, stack.parent))
 }
 
-/// Where the innermost instrumented function that the running thread is in was called from; 0 if there is none.
+/// The call site of the running thread's innermost instrumented function; 0 if there is none.
 pub fn innermost() -> u64 {
     caller(current()).map_or(0, |(pc, _)| pc)
 }
 
-/// The stack pointer of the innermost instrumented function that the running thread is in.
+/// The stack pointer of the running thread's innermost instrumented function.
 pub fn innermost_stack_pointer() -> u64 {
     let top = TOP.get();
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
 }
 
-/// Up to three return addresses in the program's own code: of a call in call stack `node`, and of those around
-/// it, innermost first.
+/// Up to three return addresses in the program's own code, innermost first: `pc`, and those of call stack `node`.
 pub fn users_calls(pc: u64, node: u32) -> [u64; 3] {
     let mut users = [0; 3];
     let outer = std::iter::successors(caller(node), |&(_, parent)| caller(parent)).map(|(pc, _)| pc);

@@ -1,7 +1,7 @@
-//! Functions of libc's that read and write memory for the program: `memcpy` and its like are accesses too.
+//! `memcpy`, `memmove` and `memset`: they access memory for the program.
 //!
-//! This very library is compiled into calls of these functions too, so they are written with string
-//! instructions, and go on to the hooks only when it is the program that calls.
+//! The compiler makes this library call them too. So they are written with string instructions, and report an access
+//! only if the program calls them.
 
 use std::arch::asm;
 use std::ffi::c_int;

@@ -1,7 +1,7 @@
-//! Functions of libc's that read and write strings for the program: accesses like any other.
+//! `strlen`, `strcpy` and their like: they access memory for the program.
 //!
-//! How much is accessed depends on what is there, so it is looked at twice: before the access is announced, to
-//! know its extent, and then, when it is this thread's turn, by the function itself.
+//! How many bytes are accessed depends on the string. So the string is read twice: before the schedule point, to know
+//! how many bytes the access has, and after it, by libc's function.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -17,27 +17,27 @@ fn length(text: Text) -> usize {
     real!(strlen(text => Text) -> usize)
 }
 
-fn length_within(text: Text, most: usize) -> usize {
-    real!(strnlen(text => Text, most => usize) -> usize)
+fn length_within(text: Text, max: usize) -> usize {
+    real!(strnlen(text => Text, max => usize) -> usize)
 }
 
-/// `text` is read to its end, or for `most` bytes.
-fn reads(text: Text, most: usize, pc: u64) {
+/// `text` is read to its end, and at most `max` bytes of it.
+fn reads(text: Text, max: usize, pc: u64) {
     if watched(pc) {
-        let len = length_within(text, most).saturating_add(1).min(most);
+        let len = length_within(text, max).saturating_add(1).min(max);
         accesses::reads(text as u64, len as u64, pc);
     }
 }
 
-/// Both are read as far as they are equal and one more, at most `most` bytes.
-fn compares(one: Text, other: Text, most: usize, same: fn(u8, u8) -> bool, pc: u64) {
+/// Both are read up to the first difference, and at most `max` bytes.
+fn compares(one: Text, other: Text, max: usize, same: fn(u8, u8) -> bool, pc: u64) {
     if !watched(pc) {
         return;
     }
     // SAFETY: the function that was called reads the same bytes.
     let at = |text: Text, i: usize| unsafe { text.cast::<u8>().add(i).read() };
     let goes_on = |&i: &usize| at(one, i) != 0 && same(at(one, i), at(other, i));
-    let len = (0..most).take_while(goes_on).count().saturating_add(1).min(most) as u64;
+    let len = (0..max).take_while(goes_on).count().saturating_add(1).min(max) as u64;
     accesses::reads(one as u64, len, pc);
     accesses::reads(other as u64, len, pc);
 }
@@ -63,9 +63,9 @@ intercept! {
         length(text)
     }
 
-    fn strnlen(text: Text, most: usize; pc) -> usize, when (true) {
-        reads(text, most, pc);
-        length_within(text, most)
+    fn strnlen(text: Text, max: usize; pc) -> usize, when (true) {
+        reads(text, max, pc);
+        length_within(text, max)
     }
 
     fn strcmp(one: Text, other: Text; pc) -> c_int, when (true) {
@@ -78,17 +78,17 @@ intercept! {
         real!(strcasecmp(one => Text, other => Text) -> c_int)
     }
 
-    fn strncmp(one: Text, other: Text, most: usize; pc) -> c_int, when (true) {
-        compares(one, other, most, are_equal, pc);
-        real!(strncmp(one => Text, other => Text, most => usize) -> c_int)
+    fn strncmp(one: Text, other: Text, max: usize; pc) -> c_int, when (true) {
+        compares(one, other, max, are_equal, pc);
+        real!(strncmp(one => Text, other => Text, max => usize) -> c_int)
     }
 
-    fn strncasecmp(one: Text, other: Text, most: usize; pc) -> c_int, when (true) {
-        compares(one, other, most, are_equal_but_for_case, pc);
-        real!(strncasecmp(one => Text, other => Text, most => usize) -> c_int)
+    fn strncasecmp(one: Text, other: Text, max: usize; pc) -> c_int, when (true) {
+        compares(one, other, max, are_equal_but_for_case, pc);
+        real!(strncasecmp(one => Text, other => Text, max => usize) -> c_int)
     }
 
-    /// This very library compares memory with it, too.
+    /// The compiler makes this library call it too.
     fn memcmp | bcmp(one: *const c_void, other: *const c_void, len: usize; pc) -> c_int, when (true) {
         if watched(pc) && len > 0 {
             accesses::reads(one as u64, len as u64, pc);
@@ -128,9 +128,9 @@ intercept! {
         real!(strdup(text => Text) -> TextOut)
     }
 
-    fn strndup(text: Text, most: usize; pc) -> TextOut, when (true) {
-        reads(text, most, pc);
-        real!(strndup(text => Text, most => usize) -> TextOut)
+    fn strndup(text: Text, max: usize; pc) -> TextOut, when (true) {
+        reads(text, max, pc);
+        real!(strndup(text => Text, max => usize) -> TextOut)
     }
 
     fn strcpy(to: TextOut, from: Text; pc) -> TextOut, when (true) {
@@ -158,9 +158,9 @@ intercept! {
         real!(strcat(to => TextOut, from => Text) -> TextOut)
     }
 
-    fn strncat(to: TextOut, from: Text, most: usize; pc) -> TextOut, when (true) {
+    fn strncat(to: TextOut, from: Text, max: usize; pc) -> TextOut, when (true) {
         reads(to, usize::MAX, pc);
-        copies(from, to.wrapping_add(length(to)), length_within(from, most), pc);
-        real!(strncat(to => TextOut, from => Text, most => usize) -> TextOut)
+        copies(from, to.wrapping_add(length(to)), length_within(from, max), pc);
+        real!(strncat(to => TextOut, from => Text, max => usize) -> TextOut)
     }
 }

@@ -1,5 +1,7 @@
-//! The runtime's own heap, apart from the tested program's: what the runtime remembers must not move what the
-//! program allocates.
+//! The runtime's own heap.
+//!
+//! It is apart from the program's heap, because the addresses of the program's blocks must not depend on what the
+//! runtime allocates.
 
 #[cfg(not(test))]
 use std::alloc::{GlobalAlloc, Layout};

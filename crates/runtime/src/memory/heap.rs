@@ -1,12 +1,12 @@
 //! The tested program's heap.
 //!
-//! Addresses are a function of the requests alone (see [`spans`](crate::memory::spans)). Each allocation is an event
-//! with its call stack, which is how heap memory gets its name; blocks of a site that the plan tracks are
-//! marked in the shadow as they come.
+//! Addresses follow from the requests alone (see [`spans`](crate::memory::spans)). Each allocation is an event with its
+//! call stack, from which heap memory gets its name. If the plan tracks the call site of an allocation, the block is
+//! marked in the shadow.
 //!
-//! So is all memory that is not part of a live block: around blocks, and in freed ones, which are kept for a
-//! while before they are used again. An access that the shadow sends to the slow path is [checked](check)
-//! there, which makes a use after free and an access past the end failures when they happen.
+//! Memory around live blocks and in freed blocks is marked too. Freed blocks are kept for a while before they are used
+//! again. An access to marked memory takes the slow path, where it is [checked](check). So a use after free and an
+//! access past the end are failures at the moment they happen, and cost nothing elsewhere.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
@@ -65,7 +65,7 @@ static QUARANTINE: Carrier<Quarantine> = Carrier::new(Quarantine { blocks: VecDe
 type BySite = HashMap<[u64; 3], Vec<(u64, u64)>, Hasher>;
 static TRACKED: Carrier<Option<BySite>> = Carrier::new(None);
 
-/// While the runtime itself makes libc allocate (for a new context), the memory comes from its own arena.
+/// The runtime makes libc allocate, for a new context: the memory comes from the runtime's arena.
 static OURS: Carrier<bool> = Carrier::new(false);
 
 pub fn prepare() -> bool {
@@ -130,7 +130,7 @@ pub fn block_site(address: u64) -> Option<([u64; 3], u64)> {
     (block.is_live() && offset < block.size().max(1)).then(|| (site_of(block), offset))
 }
 
-/// A block of `size` zeroes (where `zero` asks for them), or null.
+/// A block of `size` bytes, or null. With `zero` they are zeroes.
 pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
     if OURS.get() {
         return arena::allocate(size, align).cast();
@@ -154,7 +154,7 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
     start as *mut c_void
 }
 
-/// The running thread, here.
+/// Names the running thread and its place, for a block.
 fn by(pc: u64) -> By {
     By { pc, stack: calls::current(), thread: scheduler::current() as u32 }
 }
@@ -213,7 +213,7 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static Block {
     }
 }
 
-/// Leaves word of who allocated and who freed the block.
+/// Tells the tool who allocated and who freed the block.
 fn accuse(block: &Block) {
     let write = |origin: &Origin, by: By| {
         origin.pc.store(by.pc, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Finding out which memory is shared.
 //!
-//! A byte is shared once two threads have accessed it and one of the accesses was a write; what happened
-//! before there were threads does not count. The moment a byte becomes shared it is reported, under a name
-//! that other runs can use, in the shared file.
+//! A byte is shared when two threads have accessed it and at least one of them has written to it. Accesses from before
+//! the first thread do not count. When a byte becomes shared, it is reported in the shared file, under a name that other
+//! runs can use.
 
 use std::sync::atomic::Ordering;
 
@@ -15,8 +15,8 @@ use crate::entry::log;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler;
 
-/// What the running thread has read since its last schedule point, as far as it may be a loop that waits for
-/// another thread: such a loop reads the same few places over and over and finds the same there.
+/// Looks for a loop that waits for another thread. Such a loop reads the same few places again and again and finds the
+/// same values there. These are the running thread's reads since its last schedule point.
 #[derive(Default)]
 struct Spin {
     reads: Vec<Read>,
@@ -32,7 +32,7 @@ struct Read {
 
 /// A loop that reads no more than so many places may be waiting.
 const SPIN_READS: usize = 8;
-/// It is, when that has gone on for so many reads.
+/// After so many reads that find nothing new, it is.
 const SPIN_REPEATS: u32 = 20_000;
 
 impl Spin {

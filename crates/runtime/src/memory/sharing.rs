@@ -1,4 +1,4 @@
-//! Which bytes two threads have accessed, and one of them written.
+//! Which bytes are shared: those that two threads have accessed and one of them has written.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ struct Granule {
     /// 16 bits for each byte: 1 + the thread that accessed it first; 0 for none.
     first: u128,
     written: u8,
-    /// By more than one thread.
+    /// Accessed by more than one thread.
     several: u8,
     reported: u8,
 }
@@ -30,7 +30,7 @@ fn bits(start: u32, len: u32) -> u8 {
 }
 
 impl Granule {
-    /// A thread accesses `len` bytes from `start` on. The bytes that are shared from now on, one bit each.
+    /// A thread accesses `len` bytes from `start` on. Returns the bytes that become shared by that, one bit each.
     fn access(&mut self, thread: u16, start: u32, len: u32, write: bool) -> u8 {
         const EACH: u128 = 0x0001_0001_0001_0001_0001_0001_0001_0001;
         let bits = bits(start, len);
@@ -53,8 +53,8 @@ impl Granule {
     }
 }
 
-/// What one thread did to a granule. To do that again tells nothing, whatever others did meanwhile: a byte becomes
-/// shared by an access that is the first of its kind.
+/// What one thread did to a granule. If it does the same again, nothing changes, whatever others did meanwhile: only the
+/// first access of a kind makes a byte shared.
 #[derive(Clone, Copy, Default)]
 struct Done {
     granule: u64,
@@ -64,11 +64,11 @@ struct Done {
     written: u8,
 }
 
-/// Of so many granules it is remembered what was done there last: enough for what a loop goes through.
+/// For how many granules the last access is remembered: enough for the memory of a loop.
 const LATEST: usize = 1 << 13;
 
 impl Done {
-    /// Remembers an access to the bytes of these bits. Was it known?
+    /// Remembers an access to these bytes; `true` if the thread has done the same before.
     fn again(&mut self, granule: u64, thread: u16, bits: u8, write: bool) -> bool {
         if (self.granule, self.thread) != (granule, thread) {
             *self = Done { granule, thread, accessed: 0, written: 0 };
@@ -141,7 +141,8 @@ impl Sharing {
         &mut self.latest[granule as usize % LATEST]
     }
 
-    /// The granules of this memory that were accessed, found from whichever side has fewer to look at.
+    /// The granules of this memory that were accessed. Goes through the memory or through the known blocks, whichever
+    /// are fewer.
     fn accessed_granules(&self, address: u64, size: u64) -> Vec<u64> {
         let granules = address >> 3..(address + size).div_ceil(8);
         let range = granules.start >> BLOCK_BITS..granules.end.div_ceil(1 << BLOCK_BITS);

@@ -1,8 +1,8 @@
 //! Pipes, socket pairs, event, timer and epoll descriptors from before the first thread: each run has its own.
 //!
-//! Descriptors are shared across a fork, and so is what lies in them: one run would read what another has written. So
-//! what has both of its ends in this process is made anew in each run, with what lay in it at the first thread, under
-//! the same numbers. What somebody outside may hold the other end of stays as it is.
+//! A fork shares descriptors and what lies in them, so one run would read what another has written. A channel with both
+//! ends in this process is therefore made anew in each run, under the same numbers, with the contents that it had at
+//! the first thread. A channel whose other end another process may hold stays as it is.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_long};
@@ -82,7 +82,7 @@ pub fn forget(closed: &impl Fn(c_int) -> bool) {
     MADE.with(|made| made.retain(|made| !made.ends.iter().any(|&(end, _)| closed(end))));
 }
 
-/// Takes stock of what there is before the first thread.
+/// Remembers the channels that there are before the first thread, and what lies in them.
 pub fn remember() {
     let all = descriptors::all();
     let before = all.iter().map(|&descriptor| (descriptor, inode(descriptor))).collect();
@@ -97,8 +97,7 @@ pub fn remember() {
     CHANNELS.with(|known| *known = channels);
 }
 
-/// There is something of the run's own, used or not yet, that a copy of this process would share: a socket, or what
-/// watches others.
+/// The run has made a channel, used or not, that a copy of this process would share.
 pub fn are_new() -> bool {
     let was_there = |descriptor: c_int| {
         let known = (descriptor, inode(descriptor));

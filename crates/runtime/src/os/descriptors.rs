@@ -1,5 +1,4 @@
-//! The numbers under which the program has its files. Two of them are the tool's, and not the program's to close or to
-//! take.
+//! The program's file descriptors. Two descriptors are the tool's: the program can neither close nor replace them.
 
 use std::ffi::c_int;
 
@@ -15,7 +14,7 @@ pub fn is_the_tools(descriptor: c_int) -> bool {
     active() && matches!(descriptor, MEMORY_FD | SOCKET_FD)
 }
 
-/// Refuses a descriptor, as one that there is not.
+/// Fails as for a descriptor that is not open.
 pub fn bad_descriptor() -> c_int {
     system::fail(libc::EBADF)
 }
@@ -35,7 +34,7 @@ pub fn are_same(one: c_int, other: c_int) -> bool {
     one == other || system::is_same_file(one, other)
 }
 
-/// `new` is to become another number of `old`, and no longer what it was.
+/// `new` is about to become a duplicate of `old`.
 fn take_over(old: c_int, new: c_int) {
     if old != new && system::fcntl(old, libc::F_GETFD, 0) >= 0 {
         io::forget(|own| own == new);

@@ -1,8 +1,8 @@
-//! Files: each run has its own position in those that were open at its beginning, and what it changes is noted.
+//! Files that were open at the first thread: each run has its own position in them.
 //!
-//! Descriptors are shared across a fork, position included. So a file that was opened before the first thread
-//! is opened anew in each run, at the place where it stood. What a run has done to files, though, stays: nothing can go
-//! on from before that.
+//! A fork shares descriptors, and with them the position in a file. So these files are opened anew in each run, at the
+//! position that they had. What a run writes to files stays. A run that has written can therefore not be kept as a
+//! snapshot, which [`opens`] notes.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 

@@ -1,4 +1,4 @@
-//! Who the program is: process and thread ids that are the same in every run, and users that it becomes.
+//! Process and thread ids, which are the same in every run, and changes of the user.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use crate::schedule::scheduler;
 
 /// What `getpid` says, and `gettid` in the main thread; other threads follow.
 const PROCESS: libc::pid_t = 1_000_000;
-/// What those that run at the same time are apart: more than there can be threads.
+/// The distance between the process ids of runs at the same time: more than there can be threads.
 const APART: libc::pid_t = 70_000;
 /// Linux has no higher ids.
 const HIGHEST: libc::pid_t = 1 << 22;
@@ -35,8 +35,8 @@ intercept! {
     }
 }
 
-/// The process is to end with its parent, and may look at itself under `/proc`: the kernel takes both back from a
-/// process that becomes another user.
+/// Makes the process end with its parent, and lets it read its own `/proc`. The kernel takes both back when a process
+/// changes its user.
 pub fn stay_bound() {
     // SAFETY: plain system calls.
     unsafe {

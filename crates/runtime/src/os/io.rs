@@ -1,9 +1,9 @@
 //! Input and output that may have to be waited for: pipes, sockets, event descriptors.
 //!
-//! The call itself is left to the kernel, but only once it will not block: before it, the thread waits, as the
-//! scheduler understands it, for the descriptor to be ready. Whatever any thread does to a descriptor may make
-//! another one ready, so all who wait look again after it. When nobody else can run, the world outside is
-//! waited for, in real time; it is a deadlock if everything waited for can only come from the program itself.
+//! The kernel does the call, once it will not block. Before that the scheduler makes the thread wait until the
+//! descriptor is ready. A call on one descriptor may make another one ready, so after each call all waiting threads look
+//! again. When no thread can run, the runtime waits for other processes, in real time. If only the program itself can
+//! make the descriptors ready, it is a deadlock.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -51,7 +51,7 @@ pub fn goes_outside() {
     }
 }
 
-/// There has been input or output that another process could notice, or another thread undo, or there may be.
+/// The program has, or may have, done something that a snapshot cannot take back: input, output, changes of files.
 pub fn has_been_outside() -> bool {
     has_forked() || USED.get() || OWN.with(|own| !own.is_empty()) || channels::are_new()
 }

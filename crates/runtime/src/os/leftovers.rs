@@ -1,10 +1,10 @@
-//! What a run leaves behind in the directory for temporary files.
+//! Temporary files that a run leaves behind are removed.
 //!
-//! Every run has the same process id and draws the same random numbers, so it makes files of the same names. What one
-//! of them leaves there, because it failed or was stopped, would be in the way of all that follow. So each notes the
-//! files and directories that it has made, in memory that it shares with its server, and the server removes those
-//! that are still there when the run is over: the very same ones, and nothing that was only moved there. Whatever is
-//! elsewhere stays: it may be what the program is run for.
+//! Every run has the same process id and draws the same random numbers, so all runs use the same file names. A file that
+//! a failed run leaves would be in the way of the next. So each run notes the temporary files and directories that it
+//! makes, in memory that it shares with its server. When the run is over, the server removes those that are still
+//! there. It knows them by device and inode, so it removes nothing that was only moved there. Files outside the
+//! directory for temporary files stay: they may be what the program is run for.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -31,7 +31,7 @@ static NOTES: Carrier<Option<&'static mut Notes>> = Carrier::new(None);
 /// Where temporary files belong.
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 
-/// What a file is known by, whatever it is called.
+/// The device and inode of a file.
 type Identity = [u64; 2];
 
 /// In the server: makes the memory that is shared with the runs.
@@ -58,8 +58,8 @@ pub fn prepare() {
     }
 }
 
-/// In a run: makes a call that may make a file or directory at `path`; whether it did not fail, `succeeded` tells. The
-/// call may complete the path.
+/// In a run: does `call`, which may create a file or directory at `path`. `succeeded` tells by the result whether it did
+/// not fail. The call may change the path, as `mkstemp` does.
 ///
 /// # Safety
 /// `path` is null or a string.
@@ -80,7 +80,7 @@ pub unsafe fn creating<R: Copy>(
     result
 }
 
-/// What is at this path, be it a link.
+/// The file at this path; a link is not followed.
 fn identity(path: *const c_char) -> Option<Identity> {
     // SAFETY: all zeroes is a status.
     let mut status: libc::stat = unsafe { std::mem::zeroed() };

@@ -1,5 +1,6 @@
-//! How many processors there are, as the program sees it: the same number on every machine, because programs start as
-//! many threads, and a clip is to be replayed elsewhere.
+//! The number of processors that a program sees: the same on every machine.
+//!
+//! Programs start as many threads as there are processors, and a clip is replayed on other machines.
 
 use std::ffi::{CStr, c_int, c_long};
 
@@ -113,8 +114,8 @@ intercept! {
     }
 }
 
-/// A path that leads to what the machine lets the process have of its processors: there is no such file, as on a
-/// system without control groups.
+/// A path that leads to the process's share of the processors. To the program there is no such file, as on a system
+/// without control groups.
 pub fn is_limit(path: &CStr) -> bool {
     path.to_bytes() == b"/proc/self/cgroup"
 }

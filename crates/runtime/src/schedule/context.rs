@@ -210,8 +210,8 @@ pub unsafe extern "C" fn switch(save: &Context, load: &Context) {
 }
 
 intercept! {
-    /// What a thread asks about itself. Its stack was given to glibc, which therefore does not know that there is nothing
-    /// below it; Rust's standard library will not do without.
+    /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
+    /// library needs one.
     fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
         let error = ask(thread, attributes);
         let (mut start, mut bytes) = (std::ptr::null_mut(), 0);

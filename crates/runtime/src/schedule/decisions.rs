@@ -1,4 +1,4 @@
-//! What could have been: who else could have gone on at each decision, and in which state that was.
+//! Decisions of the scheduler, for the tool: which threads were enabled, which one ran, and the state of the program.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ pub struct Pending {
 }
 
 impl Scheduler {
-    /// Looks at the choice there is, if the plan wants to know.
+    /// The state and the enabled threads, if the plan asks for decisions.
     pub fn look_at_choice(&self) -> Option<Pending> {
         self.follower
             .plan()
@@ -24,8 +24,8 @@ impl Scheduler {
             .then(|| Pending { state: state::number(self), alternatives: self.alternatives() })
     }
 
-    /// Threads that could go on, be it because their time is up or a wait ends for no reason. Sleepers sleep for
-    /// as long as anybody else can run.
+    /// The enabled threads. A thread is enabled if it can run, if its wait may time out, or if its wait may end
+    /// spuriously. A thread that sleeps is not, while any other is.
     fn alternatives(&self) -> Bits {
         let mut alternatives = Bits::default();
         let may_go = |index: usize| {
@@ -39,7 +39,7 @@ impl Scheduler {
 }
 
 impl Pending {
-    /// Records that `picked` goes on. What no longer fits is left out.
+    /// Records that `picked` runs, while there is room.
     pub fn made(mut self, picked: usize) {
         self.alternatives.insert(picked);
         let control = log::control();

@@ -6,13 +6,13 @@ use super::scheduler::Scheduler;
 use crate::time::{alarms, timers};
 
 impl Scheduler {
-    /// A timed wait that could time out, and the thread then go on at once.
+    /// The thread waits until a time, and could go on if it timed out.
     pub fn may_expire(&self, index: usize) -> bool {
         self.threads[index].deadline.is_some() && self.threads[index].wait.may_be_given_up(self, index)
     }
 
-    /// … though others can run. No machine is so busy that they would not have run within an hour, so that a longer
-    /// wait is one for them; a sleep is over when it is over.
+    /// The wait may time out while other threads can run. A wait of more than an hour may not: no machine is so busy that
+    /// the others would not have run by then. A sleep may.
     pub fn may_expire_early(&self, index: usize) -> bool {
         const HOUR: u64 = 3_600_000_000_000;
         let thread = &self.threads[index];
@@ -20,7 +20,7 @@ impl Scheduler {
         (is_near || thread.wait.rules().is_sleep) && self.may_expire(index)
     }
 
-    /// Lets the timed wait of `index` time out, if it may, or a timer end it before.
+    /// Lets the wait of `index` time out, if it may. A timer may end the wait before that.
     pub fn expire(&mut self, index: usize) -> bool {
         let Some(deadline) = self.threads[index].deadline.filter(|_| self.may_expire(index)) else {
             return false;
@@ -60,7 +60,7 @@ impl Scheduler {
             || self.wake_spuriously(index)
     }
 
-    /// Thread `index` sleeps while somebody else can run, or has to wait for less long.
+    /// Thread `index` sleeps, and another thread can run or has an earlier deadline.
     fn sleeps_on(&self, index: usize) -> bool {
         let end = |index: usize| (self.threads[index].deadline, index);
         let comes_first =
@@ -70,7 +70,7 @@ impl Scheduler {
             && self.alive.iter().any(|other| other != index && comes_first(other))
     }
 
-    /// Of the waits that may, lets the one that is over first time out.
+    /// Lets the wait with the earliest deadline time out, of those that `may`.
     #[cold]
     pub fn expire_earliest(&mut self, may: fn(&Scheduler, usize) -> bool) -> Option<usize> {
         let mut waiting: Vec<usize> = self.timed.iter().filter(|&index| may(self, index)).collect();
@@ -87,7 +87,7 @@ impl Scheduler {
         alarms::fire_due(self);
     }
 
-    /// Lets time pass from timer to timer, up to `limit`, until `found` somebody.
+    /// Lets time pass from timer to timer, up to `limit`, until `found` returns a thread.
     fn run_timers(
         &mut self,
         limit: Option<u64>,
@@ -104,7 +104,7 @@ impl Scheduler {
         None
     }
 
-    /// Nobody can run: time passes until a timer ends somebody's wait, but not longer than anybody has to wait.
+    /// No thread can run: time passes until a timer ends a wait, but not beyond the earliest deadline of a wait.
     pub fn wake_by_timer(&mut self) -> Option<usize> {
         let timed = self.timed.iter().filter(|&index| self.may_expire(index));
         let limit = timed.filter_map(|index| self.threads[index].deadline).min();
@@ -114,7 +114,8 @@ impl Scheduler {
         })
     }
 
-    /// A timer or a signal ends the wait of `index`. It does not while others can run: it may stand for a sleep.
+    /// A timer or a signal ends the wait of `index`. Neither does while another thread can run, because programs use
+    /// them like sleeps.
     fn is_ended_by_timer_or_signal(&mut self, index: usize) -> bool {
         let may_be = (timers::are_running() || alarms::are_running() || self.is_due(index))
             && !self.alive.iter().any(|other| self.can_run(other));

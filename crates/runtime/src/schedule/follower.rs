@@ -1,4 +1,4 @@
-//! Following a plan: forced steps first, then its policy.
+//! Following a plan: first its turns, then its steps, then its policy.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -25,7 +25,7 @@ struct Diverged(&'static str);
 #[derive(Default)]
 pub struct Follower {
     pub(super) plan: Plan,
-    /// Which of the plan's turns are being taken, and how many of those have been.
+    /// The entry of the plan's turns that is being followed, and how many turns of that entry have been taken.
     turns: usize,
     taken: u32,
     /// The step being taken.
@@ -43,7 +43,7 @@ pub struct Follower {
     pub(super) free: bool,
     /// Turns taken so far.
     decided: u64,
-    /// After so many, the next one needs more than a choice.
+    /// From this turn on, a choice also takes a snapshot or records a decision.
     alert_at: u64,
     /// Spurious wake-ups so far.
     spurious: u32,
@@ -63,8 +63,8 @@ pub struct Follower {
     watch: Watch,
 }
 
-/// After so many operations without, somebody's sleep or timed wait is over though others can run: they may be
-/// waiting for it by looking again and again.
+/// After so many operations in which no wait has timed out, one does, though other threads can run: they may be polling
+/// for what that thread is to do.
 const SLEEP: u64 = 2000;
 
 impl Follower {
@@ -83,7 +83,7 @@ impl Follower {
         Follower { plan, random: Random(seed), walk, alert_at, counts, watches_races, ..fresh }
     }
 
-    /// Goes on with another plan that would have come this far in the same way, all of it by its turns.
+    /// Goes on with another plan. Its turns begin with the schedule so far.
     pub fn resume(self, plan: Plan) -> Follower {
         let Follower { done, operations, decided, spurious, streak, watch, .. } = self;
         let mut follower = Follower::new(plan);
@@ -103,12 +103,12 @@ impl Follower {
         self.decided
     }
 
-    /// There is more to be done at this turn than to choose.
+    /// This choice also takes a snapshot or records a decision.
     pub fn is_alert(&self) -> bool {
         self.decided >= self.alert_at
     }
 
-    /// The snapshot that was to be taken has been.
+    /// A snapshot was taken: finds out when the next is due.
     pub fn look_for_next_snapshot(&mut self) {
         if !self.plan.decisions {
             self.alert_at = snapshots::next();
@@ -166,13 +166,13 @@ impl Follower {
         is_near.then(|| (&mut self.watch, self.operations / (max / 8).max(1)))
     }
 
-    /// In the second half of the longest run allowed, scheduling is fair, so that what still goes on at its
-    /// end is going on by itself and not because somebody is being starved.
+    /// In the second half of the longest run allowed, scheduling is fair. What still goes on at the end then goes on by
+    /// itself, and not because a thread is starved.
     pub fn must_be_fair(&self) -> bool {
         self.operations > self.plan.max_events / 2
     }
 
-    /// It has been so long that whoever sleeps may be what others wait for.
+    /// No wait has timed out for so long that the other threads may be waiting for a sleeping one.
     pub fn sleeps_are_too_long(&self) -> bool {
         self.operations - self.last_expiry >= SLEEP
     }

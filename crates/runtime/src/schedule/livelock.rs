@@ -1,11 +1,12 @@
-//! Telling a run that goes in circles from one that is only long.
+//! Tells a livelock from a run that is only long.
 //!
-//! In the second half of the longest run allowed the schedule is fair. Towards its end each thread's state is noted
-//! at every operation: what it is about to do, what its last operation brought, and the registers and stack of its
-//! functions. If in the last eighth no thread is in a state that it was not in during the eighth before, nothing
-//! moves: a loop that counts, on the stack, in a register or in memory, would show new states. Stacks take long to
-//! look at. So what is done, and what that brings, must first have been the same for an eighth: most runs that are
-//! only long move by this alone.
+//! In the second half of the longest run allowed the schedule is fair. Towards its end each thread's state is noted at
+//! every operation: the operation, the value of its last one, its registers and its stack. It is a livelock if in the
+//! last eighth of the run no thread is in a state that it was not in during the eighth before. A loop that counts, on
+//! the stack, in a register or in memory, would show new states.
+//!
+//! To hash a stack takes long. So operations and values alone are compared first, one eighth earlier. Most runs that
+//! are only long show something new there.
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
@@ -18,7 +19,7 @@ use crate::schedule::scheduler::{self, Operation};
 
 #[derive(Default)]
 pub struct Watch {
-    /// What threads did and what that brought, in the sixth eighth of the run.
+    /// Operations and their values, in the sixth eighth of the run.
     deeds: HashSet<u64, Hasher>,
     /// The same with registers and stacks, in the seventh.
     states: HashSet<u64, Hasher>,

@@ -10,12 +10,12 @@ use super::scheduler::{Scheduler, current};
 use crate::entry::log;
 use crate::hash::mix;
 
-/// A thread that has run this long while others could is made to give way, whatever the policy, except under
-/// forced steps: it may be spinning until another thread does something.
+/// A thread that has done so many operations while others could run gives way, under every policy: it may be spinning
+/// until another thread does something.
 const STREAK: u64 = 1000;
-/// A timed wait of a random schedule times out, though others could run, once in so many choices.
+/// In a random schedule, one in so many choices lets a wait time out though other threads can run.
 const EARLY_TIMEOUT: u64 = 8;
-/// Where spurious wake-ups are wanted, one is tried once in so many choices.
+/// Where a plan allows spurious wake-ups, one in so many choices tries one.
 const SPURIOUS: u64 = 4;
 /// Below every priority that a thread begins with.
 pub const LOWEST: u64 = 1 << 32;
@@ -85,7 +85,7 @@ impl Scheduler {
         }
     }
 
-    /// Somebody who would wait for as long as others can run.
+    /// Lets the wait with the earliest deadline time out, though other threads can run.
     #[cold]
     fn end_longest_sleep(&mut self) -> Option<usize> {
         self.follower.last_expiry = self.follower.operations;
@@ -93,7 +93,8 @@ impl Scheduler {
         self.expire_earliest(Scheduler::may_expire_early)
     }
 
-    /// Who is ready depends on nothing but who can run, however the program was brought here.
+    /// Marks the threads that can run as ready, and no others. So the policy's choices do not depend on whether turns,
+    /// steps or a snapshot have led here.
     #[cold]
     fn find_ready(&mut self) {
         for index in self.alive.iter() {

@@ -1,5 +1,6 @@
-//! Data races, seen to happen: two threads stand before accesses to the same memory, one of them a write and one
-//! of them not atomic, and either could go next.
+//! Data races: two threads stand before accesses to the same memory, one of them a write and one of them not atomic.
+//!
+//! Either could go next, so the race is observed, not predicted.
 
 use std::sync::atomic::Ordering;
 

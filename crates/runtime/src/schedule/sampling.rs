@@ -1,5 +1,4 @@
-//! Policies that draw schedules at random, but not evenly among threads: partial-order sampling, and the
-//! selectively uniform random walk.
+//! Two random policies that weigh threads: partial-order sampling, and the selectively uniform random walk.
 
 use threadbare_trace::{EventKind, ThreadId, Weights};
 use threadbare_wire::PendingRecord;
@@ -18,7 +17,7 @@ fn span(operation: &PendingRecord) -> [u64; 2] {
     [operation.object, u64::from(operation.size)]
 }
 
-/// The scores of partial-order sampling, by thread: of the operation it stands before. 0 is not drawn yet.
+/// The scores of partial-order sampling: one for each thread's next operation. 0 means that it is not drawn yet.
 #[derive(Default)]
 pub struct Scores(Vec<u64>);
 
@@ -33,7 +32,7 @@ impl Scores {
         self.0[index]
     }
 
-    /// Thread `index` goes on: whoever stands before an operation that conflicts draws again.
+    /// Thread `index` runs: threads whose next operation conflicts with its own draw again.
     pub fn picked(&mut self, index: usize, alive: &Bits) {
         let done = log::pending(index);
         for other in alive.iter() {
@@ -55,11 +54,11 @@ fn conflict(one: &PendingRecord, other: &PendingRecord) -> bool {
 /// How far a selectively uniform random walk has come.
 #[derive(Default)]
 pub struct Walk {
-    /// Accesses that count and are still to come: of each thread, while it is known of and not created yet.
+    /// How many interesting accesses are still to come, of threads that are not created yet.
     to_come: Vec<(ThreadId, u64)>,
-    /// The same of threads that exist, by index.
+    /// The same for threads that exist, by index.
     left: Vec<u64>,
-    /// Whose access is the next that counts.
+    /// The thread that is to do the next interesting access.
     intended: Option<usize>,
 }
 
@@ -76,7 +75,7 @@ impl Walk {
         }
     }
 
-    /// What thread `index` has to do itself and through threads that it has yet to create.
+    /// How many interesting accesses thread `index` has still to do, together with threads that it has yet to create.
     fn weight(&self, index: usize, id: &ThreadId) -> u64 {
         let descends = |thread: &ThreadId| thread.path().starts_with(id.path());
         let created = self.to_come.iter().filter(|(thread, _)| descends(thread)).map(|(_, count)| count);
@@ -91,7 +90,7 @@ impl Scheduler {
         self.ready.iter().max_by_key(|&index| follower.scores.of(index, &mut follower.random))
     }
 
-    /// Any thread, but none that stands before an access that counts and is not its own turn.
+    /// Any thread, except those that stand before an interesting access that is another thread's turn.
     #[inline(never)]
     pub fn pick_by_weight(&mut self, interesting: [u64; 2]) -> Option<usize> {
         self.follower.walk.meet(&self.threads);

@@ -1,13 +1,12 @@
-//! One thread at a time, and which.
+//! The scheduler: it runs one thread at a time.
 //!
-//! Before each operation that others can notice, a thread comes to [`point`] and says what it is about to do.
-//! There the plan decides who goes on. The chosen thread does its operation and runs on to its own next point;
-//! nothing interrupts it in between, so the effect of an operation needs no lock.
+//! Before each operation that other threads can notice, a thread calls [`point`] and says what it is about to do. There
+//! the plan chooses which thread runs next. The chosen thread does its operation and runs on to its own next point.
+//! Nothing interrupts it in between, so an operation needs no lock.
 //!
-//! A thread whose operation cannot be done yet waits. Waiting threads are looked at again when something they
-//! might wait for is [released](Scheduler::released); that they are `ready` only means it is worth looking, and
-//! the look happens when one is picked. So neither taking nor releasing an object costs more than the number of
-//! threads that wait.
+//! A thread whose operation cannot be done yet waits. When an object is [released](Scheduler::released), the threads
+//! that wait for it become `ready`, which means that their wait may be over. Whether it is, is checked when a thread is
+//! picked. So to release an object costs no more than the number of threads that wait.
 
 use threadbare_trace::{EventKind, Outcome, ThreadId};
 use threadbare_wire::{Ending, PendingRecord};
@@ -65,7 +64,7 @@ impl Operation {
 
 pub struct Scheduler {
     pub threads: Vec<Thread>,
-    /// Threads that are not done. Most of a program's threads may be, so that looking at all costs too much.
+    /// Threads that have not ended. A program may have many that have, so a loop over all threads costs too much.
     pub alive: Bits,
     /// Threads that may be able to go on.
     pub ready: Bits,
@@ -282,7 +281,7 @@ impl Scheduler {
         Some(next)
     }
 
-    /// Picks when more is wanted than that: a snapshot, or a record of the decision.
+    /// Picks, and takes a snapshot or records the decision.
     #[cold]
     fn pick_alertly(&mut self) -> Option<usize> {
         snapshots::take_if_wanted(self);

@@ -1,11 +1,11 @@
-//! Snapshots: a run that is kept as it was at some decision, to go on from there under other plans.
+//! Snapshots: copies of a run in the middle, from which runs under other plans go on.
 //!
-//! All threads of the program are plain memory of one process with one OS thread (see [`context`](crate::schedule::context)),
-//! so a fork is a copy of everything. The copy waits in the kernel until the tool wants a run that begins as this
-//! one did; that run is a copy of the copy. Both are children of the fork server, whose death they do not survive.
+//! All threads of the program are memory of one process with one OS thread (see
+//! [`context`](crate::schedule::context)), so a fork copies them all. The copy waits in the kernel until the tool wants a
+//! run that begins in the same way. That run is a copy of the copy. Both are children of the fork server and end with it.
 //!
-//! What is outside the process is not copied: a program that has made pipes or sockets, has changed files or
-//! has forked, is not kept. What a run leaves in the shared file, the tool puts back before it lets a snapshot go on.
+//! A fork does not copy what is outside the process. So no snapshot is taken of a run that has made pipes or sockets, has
+//! changed files, or has forked. The tool restores the shared file before a snapshot goes on.
 
 use std::sync::atomic::Ordering;
 

@@ -1,11 +1,10 @@
-//! What state the program is in, as one number.
+//! The state of the program, as one number.
 //!
-//! A thread's private state follows from what it has read and from how its operations went, so a hash of that
-//! history stands for it. What threads have in common is added: the contents of the shared memory that was
-//! accessed, wake-ups on their way, virtual time, what was printed and by whom. The state of locks, semaphores
-//! and the like follows from the histories: it does not depend on the order in which they came about.
+//! A thread's own state follows from what it has read and from the results of its operations. So a hash of that history
+//! stands for it. The state that threads share is added: the contents of shared memory that was accessed, wake-ups on
+//! their way, virtual time, and the order of output. The state of locks and semaphores follows from the histories.
 //!
-//! Not covered is what reaches a program past the runtime: files that threads share, input read with stdio.
+//! What a program learns past the runtime is not part of it: files that threads share, input read with stdio.
 
 use std::collections::HashMap;
 
@@ -29,13 +28,13 @@ struct State {
     contents: u64,
     /// Accesses that were under way when the contents were last looked at.
     under_way: Vec<(u64, u64)>,
-    /// What left the program, in order.
+    /// A hash of input and output, in order.
     outside: u64,
     /// Bytes printed so far.
     printed: u64,
 }
 
-/// What is known of eight bytes of memory.
+/// Eight bytes of memory.
 #[derive(Default)]
 struct Cell {
     /// The bytes that were accessed, a bit each.
@@ -120,12 +119,12 @@ pub fn number(sched: &Scheduler) -> u64 {
     number.unwrap_or(0)
 }
 
-/// Looks at what was written since the last look, while it is still there.
+/// Reads what was written since this was last called, while it is still there.
 pub fn settle() {
     with(State::settle);
 }
 
-/// What was being accessed is not to be looked at: it may not be there.
+/// Accesses that are under way are not read back: the memory may not be there.
 pub fn forget_accesses() {
     with(|state| state.under_way.clear());
 }
@@ -162,7 +161,7 @@ impl State {
         self.outside = mix([self.outside, self.histories[me]]);
     }
 
-    /// Whatever was accessed since the last look may have been written.
+    /// Reads the memory that was accessed since this was last called.
     fn settle(&mut self) {
         for (start, len) in std::mem::take(&mut self.under_way) {
             let end = start + len;
@@ -250,7 +249,7 @@ fn bytes_printed() -> u64 {
     buffered.wrapping_add(bytes_flushed())
 }
 
-/// What the kernel has had of that.
+/// How much of that the kernel has.
 pub fn bytes_flushed() -> u64 {
     system::status(libc::STDOUT_FILENO).map_or(0, |status| status.st_size as u64)
 }

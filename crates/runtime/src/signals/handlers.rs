@@ -1,8 +1,8 @@
 //! Signals that end a program, and what the program does about them.
 //!
-//! The kernel delivers each of them to the runtime. Where the program has an action of its own, that is taken, as
-//! the kernel would take it: a handler may repair what was wrong, or jump out, and the program goes on. Where it
-//! has none, or its handler ends the process, the run has failed, at the place where the signal came.
+//! The kernel delivers each of them to the runtime. If the program has a handler, the runtime calls it as the kernel
+//! would: it may repair what was wrong, or jump out, and the program goes on. If there is no handler, or the handler
+//! ends the process, the run has failed at the place where the signal came.
 
 use std::ffi::{c_int, c_void};
 

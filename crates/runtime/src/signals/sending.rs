@@ -1,8 +1,8 @@
 //! Signals that threads send each other and wait for.
 //!
-//! A signal sent with `pthread_kill` is kept for its thread until that waits for it, one sent with `kill` until
-//! any thread does. A thread that does not wait has it delivered at its next operation, as a call of the handler
-//! that the program installed; one that waits for a lock, a semaphore or a thread, when nobody can run.
+//! A signal that is sent with `pthread_kill` is kept for its thread, one that is sent with `kill` for any thread. A
+//! thread takes it when it waits for signals. Otherwise the program's handler is called, at the thread's next operation.
+//! In a thread that waits for a lock, a semaphore or a thread, the handler is called when no thread can run.
 
 use std::ffi::{c_int, c_void};
 

@@ -1,8 +1,8 @@
 //! `flockfile`: a lock on a stream that a thread may hold for longer than one call.
 //!
-//! The lock is modelled beside the stream and libc's own is not taken, because a thread that holds it may be
-//! switched away from. Functions that use a stream wait for whoever has locked it. Between that and their own work
-//! nothing comes in between, so they need not hold the lock themselves.
+//! The runtime keeps a lock of its own for each stream. libc's lock is not taken, because another thread may run while it
+//! is held. Functions that use a stream wait until no other thread has locked it. No thread runs between that and their
+//! own work, so they need not hold the lock.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
