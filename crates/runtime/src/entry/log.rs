@@ -270,8 +270,11 @@ fn append(record: Record) {
     events.store(index + 1, Ordering::Release);
 }
 
-/// Records a plain write that the program is about to do.
-pub fn plain_write(pc: u64, address: u64, size: u64) {
+/// Records a plain write.
+///
+/// # Safety
+/// The program does this write next, or [`forget_write`] is called.
+pub unsafe fn plain_write(pc: u64, address: u64, size: u64) {
     Entry::new(EventKind::Write, pc, address).size(size).value(if size > 8 { size } else { 0 }).write();
     if size <= 8 {
         OPEN_WRITE.set(Some(control().events.load(Ordering::Relaxed) - 1));

@@ -122,29 +122,34 @@ hook! {
     __tsan_write_range/2 => write_range;
 }
 
-extern "C" fn read_range(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, READ);
+unsafe extern "C" fn read_range(address: u64, len: u64, pc: u64) {
+    // SAFETY: the compiler calls this before the program's access.
+    unsafe { range(address, pc, len, READ) };
 }
 
-extern "C" fn write_range(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, WRITE);
+unsafe extern "C" fn write_range(address: u64, len: u64, pc: u64) {
+    // SAFETY: the compiler calls this before the program's access.
+    unsafe { range(address, pc, len, WRITE) };
 }
 
 export! {
     /// The `_pc` forms carry a return address of their own.
-    extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
-        range(address, pc, len, READ);
+    unsafe extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
+        // SAFETY: the compiler calls this before the program's access.
+        unsafe { range(address, pc, len, READ) };
     }
 
-    extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
-        range(address, pc, len, WRITE);
+    unsafe extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
+        // SAFETY: the compiler calls this before the program's access.
+        unsafe { range(address, pc, len, WRITE) };
     }
 }
 
 macro_rules! access_with_pc {
     ($($name:ident: $size:literal, $access:expr;)+) => { export! { $(
-        extern "C" fn $name(address: u64, pc: u64) {
-            range(address, pc, $size, $access);
+        unsafe extern "C" fn $name(address: u64, pc: u64) {
+            // SAFETY: the compiler calls this before the program's access.
+            unsafe { range(address, pc, $size, $access) };
         }
     )+ } };
 }
@@ -166,15 +171,21 @@ fn watch() -> u8 {
     WATCH.load(std::sync::atomic::Ordering::Relaxed)
 }
 
-fn range(address: u64, pc: u64, len: u64, access: u32) {
+/// # Safety
+/// The program does this access next.
+unsafe fn range(address: u64, pc: u64, len: u64, access: u32) {
     if watch() == LEARN || watch() == LOOK && shadow::is_tracked(address, len) {
-        accessed(address, pc, len, access);
+        // SAFETY: the caller's promise.
+        unsafe { accessed(address, pc, len, access) };
     }
 }
 
 /// A function of libc's copies `len` bytes. The copy happens at once, so there is one schedule point before it. With a
 /// second one between read and write, the read would be recorded before it happens.
-pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
+///
+/// # Safety
+/// The program makes this copy next.
+pub unsafe fn copies(from: u64, to: u64, len: u64, pc: u64) {
     let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
     let learns = watch() == LEARN;
     if !(reads || writes || learns) {
@@ -188,33 +199,47 @@ pub fn copies(from: u64, to: u64, len: u64, pc: u64) {
         learn::access(from, len, false);
         learn::access(to, len, true);
     }
-    if reads {
-        point(Operation::new(EventKind::Read, pc, from).size(len));
-        log_read(pc, from, len);
-    }
-    if writes {
-        let write = Operation::new(EventKind::Write, pc, to).size(len);
+    // SAFETY: the caller's promise.
+    unsafe {
         if reads {
-            scheduler::go_on(&write);
-        } else {
-            point(write);
+            point(Operation::access(EventKind::Read, pc, from, len));
+            log_read(pc, from, len);
         }
-        log_write(pc, to, len);
+        if writes {
+            let write = Operation::access(EventKind::Write, pc, to, len);
+            if reads {
+                scheduler::go_on(&write);
+            } else {
+                point(write);
+            }
+            log_write(pc, to, len);
+        }
     }
 }
 
-/// A read of `len` bytes by a function of libc's that the program called.
-pub fn reads(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, READ);
+/// A function of libc's that the program called reads `len` bytes.
+///
+/// # Safety
+/// It does so next.
+pub unsafe fn reads(address: u64, len: u64, pc: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { range(address, pc, len, READ) };
 }
 
-/// A write of `len` bytes by a function of libc's that the program called.
-pub fn writes(address: u64, len: u64, pc: u64) {
-    range(address, pc, len, WRITE);
+/// A function of libc's that the program called writes `len` bytes.
+///
+/// # Safety
+/// It does so next.
+pub unsafe fn writes(address: u64, len: u64, pc: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { range(address, pc, len, WRITE) };
 }
 
 /// The slow path: the access is tracked, or the run learns.
-extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
+///
+/// # Safety
+/// The program does this access next.
+unsafe extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
     if library_code::is_quiet(pc) {
         return heap::check(address, size, if access & WRITE == 0 { "read" } else { "write" }, pc);
     }
@@ -223,31 +248,42 @@ extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
     }
     if !shadow::is_tracked(address, size) {
         match access & WRITE {
-            0 => learn::read(pc, address, size),
+            // SAFETY: the caller's promise.
+            0 => unsafe { learn::read(pc, address, size) },
             _ => learn::moves_on(),
         }
         return;
     }
-    if access & READ != 0 {
-        point(Operation::new(EventKind::Read, pc, address).size(size));
-        log_read(pc, address, size);
-    }
-    if access & WRITE != 0 {
-        point(Operation::new(EventKind::Write, pc, address).size(size));
-        log_write(pc, address, size);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if access & READ != 0 {
+            point(Operation::access(EventKind::Read, pc, address, size));
+            log_read(pc, address, size);
+        }
+        if access & WRITE != 0 {
+            point(Operation::access(EventKind::Write, pc, address, size));
+            log_write(pc, address, size);
+        }
     }
 }
 
 /// Records a read, and ends the run if the memory is not the program's to read.
-fn log_read(pc: u64, address: u64, size: u64) {
-    // SAFETY: the program reads the same bytes next.
+///
+/// # Safety
+/// The program does this read next.
+unsafe fn log_read(pc: u64, address: u64, size: u64) {
+    // SAFETY: the caller's promise.
     let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
     log::Entry::new(EventKind::Read, pc, address).size(size).value(value).write();
     heap::check(address, size, "read", pc);
 }
 
 /// Records a write, and ends the run if the memory is not the program's to write.
-fn log_write(pc: u64, address: u64, size: u64) {
-    log::plain_write(pc, address, size);
+///
+/// # Safety
+/// The program does this write next.
+unsafe fn log_write(pc: u64, address: u64, size: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { log::plain_write(pc, address, size) };
     heap::check(address, size, "write", pc);
 }

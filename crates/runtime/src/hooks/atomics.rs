@@ -22,11 +22,15 @@ fn watched(pc: u64) -> bool {
 }
 
 /// Comes before the operation.
-fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
+///
+/// # Safety
+/// The program does this access next.
+unsafe fn before(kind: EventKind, address: u64, size: u64, pc: u64) {
     if WATCH.load(std::sync::atomic::Ordering::Relaxed) == LEARN {
         learn::access(address, size, kind != EventKind::AtomicLoad);
     }
-    point(Operation::new(kind, pc, address).size(size));
+    // SAFETY: the caller's promise.
+    point(unsafe { Operation::access(kind, pc, address, size) });
 }
 
 /// Comes after the operation.
@@ -43,7 +47,8 @@ macro_rules! event {
         let address = std::ptr::from_ref($atomic) as u64;
         let on = watched($pc);
         if on {
-            before(EventKind::$kind, address, $size, $pc);
+            // SAFETY: the operation follows.
+            unsafe { before(EventKind::$kind, address, $size, $pc) };
         }
         let result = $operation;
         if on {
@@ -232,9 +237,12 @@ mod width128 {
     }
 
     /// `cmpxchg16b`: what was there; it was replaced if it equals `expected`.
-    fn exchange_if(atomic: *mut u128, expected: u128, new: u128) -> u128 {
+    ///
+    /// # Safety
+    /// `atomic` points to 16 aligned bytes that can be written to.
+    unsafe fn exchange_if(atomic: *mut u128, expected: u128, new: u128) -> u128 {
         let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
-        // SAFETY: the program passed 16 aligned bytes. `rbx` cannot be an operand, so it is swapped in; the other
+        // SAFETY: the caller's promise. `rbx` cannot be an operand, so it is swapped in; the other
         // operands have registers of their own, because `reg` could be `rbx`.
         unsafe {
             std::arch::asm!(
@@ -252,14 +260,20 @@ mod width128 {
     }
 
     /// Replaces what is there by `new` of it; returns what was there.
-    fn update(kind: EventKind, atomic: *mut u128, order: c_int, new: impl Fn(u128) -> u128) -> u128 {
+    ///
+    /// # Safety
+    /// As for [`exchange_if`].
+    unsafe fn update(kind: EventKind, atomic: *mut u128, order: c_int, new: impl Fn(u128) -> u128) -> u128 {
         let (address, pc, on) = (atomic as u64, RETURN_ADDRESS.get(), active());
         if on {
-            before(kind, address, SIZE, pc);
+            // SAFETY: the operation follows.
+            unsafe { before(kind, address, SIZE, pc) };
         }
-        let mut old = exchange_if(atomic, 0, 0);
+        // SAFETY: the caller's promise.
+        let mut old = unsafe { exchange_if(atomic, 0, 0) };
         loop {
-            let found = exchange_if(atomic, old, new(old));
+            // SAFETY: the caller's promise.
+            let found = unsafe { exchange_if(atomic, old, new(old)) };
             if found == old {
                 break;
             }
@@ -272,19 +286,22 @@ mod width128 {
         old
     }
 
-    extern "C" fn load(atomic: *mut u128, order: c_int) -> u128 {
-        update(EventKind::AtomicLoad, atomic, order, |old| old)
+    unsafe extern "C" fn load(atomic: *mut u128, order: c_int) -> u128 {
+        // SAFETY: the program passes 16 aligned bytes.
+        unsafe { update(EventKind::AtomicLoad, atomic, order, |old| old) }
     }
 
-    extern "C" fn store(atomic: *mut u128, value: u128, order: c_int) {
-        update(EventKind::AtomicStore, atomic, order, |_| value);
+    unsafe extern "C" fn store(atomic: *mut u128, value: u128, order: c_int) {
+        // SAFETY: the program passes 16 aligned bytes.
+        unsafe { update(EventKind::AtomicStore, atomic, order, |_| value) };
     }
 
     macro_rules! fetch_wide {
         ($($name:ident = $new:expr;)+) => { $(
-            extern "C" fn $name(atomic: *mut u128, operand: u128, order: c_int) -> u128 {
+            unsafe extern "C" fn $name(atomic: *mut u128, operand: u128, order: c_int) -> u128 {
                 let new: fn(u128, u128) -> u128 = $new;
-                update(EventKind::AtomicRmw, atomic, order, |old| new(old, operand))
+                // SAFETY: the program passes 16 aligned bytes.
+                unsafe { update(EventKind::AtomicRmw, atomic, order, |old| new(old, operand)) }
             }
         )+ };
     }
@@ -299,12 +316,19 @@ mod width128 {
         nand = |old, operand| !(old & operand);
     }
 
-    extern "C" fn compare_exchange_value(atomic: *mut u128, expected: u128, new: u128, order: c_int) -> u128 {
+    unsafe extern "C" fn compare_exchange_value(
+        atomic: *mut u128,
+        expected: u128,
+        new: u128,
+        order: c_int,
+    ) -> u128 {
         let (address, pc, on) = (atomic as u64, RETURN_ADDRESS.get(), active());
         if on {
-            before(EventKind::AtomicRmw, address, SIZE, pc);
+            // SAFETY: the operation follows.
+            unsafe { before(EventKind::AtomicRmw, address, SIZE, pc) };
         }
-        let found = exchange_if(atomic, expected, new);
+        // SAFETY: the program passes 16 aligned bytes.
+        let found = unsafe { exchange_if(atomic, expected, new) };
         if on {
             let (value, outcome) =
                 if found == expected { (new, Outcome::Done) } else { (found, Outcome::Failed) };
@@ -313,14 +337,15 @@ mod width128 {
         found
     }
 
-    extern "C" fn compare_exchange(
+    unsafe extern "C" fn compare_exchange(
         atomic: *mut u128,
         expected: &mut u128,
         new: u128,
         order: c_int,
         _: c_int,
     ) -> c_int {
-        let found = compare_exchange_value(atomic, *expected, new, order);
+        // SAFETY: the program passes 16 aligned bytes.
+        let found = unsafe { compare_exchange_value(atomic, *expected, new, order) };
         let exchanged = found == *expected;
         *expected = found;
         c_int::from(exchanged)

@@ -21,7 +21,8 @@ intercept! {
         to: *mut u8, from: *const u8, len: usize; pc
     ) -> *mut u8, when (true) {
         if watched(pc) && len > 0 {
-            accesses::copies(from as u64, to as u64, len as u64, pc);
+            // SAFETY: the copy is made below.
+            unsafe { accesses::copies(from as u64, to as u64, len as u64, pc) };
         }
         // SAFETY: the program's arguments, to be copied as if through a buffer: small copies are read as a whole
         // before they are written, others go upwards, unless the source lies just below the target.
@@ -70,7 +71,8 @@ unsafe fn small_copy(to: *mut u8, from: *const u8, len: usize) {
 intercept! {
     fn memset | __tsan_memset(to: *mut u8, byte: c_int, len: usize; pc) -> *mut u8, when (true) {
         if watched(pc) && len > 0 {
-            accesses::writes(to as u64, len as u64, pc);
+            // SAFETY: the bytes are written below.
+            unsafe { accesses::writes(to as u64, len as u64, pc) };
         }
         // SAFETY: the program's arguments.
         unsafe {

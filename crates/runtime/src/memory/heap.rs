@@ -177,7 +177,8 @@ fn fence(block: &Block, fresh: bool) {
 /// The program does not use it any more. If it is neither the heap's nor the arena's, it is libc's.
 pub unsafe fn release(address: u64, pc: u64) {
     if arena::contains(address) {
-        return arena::free(address);
+        // SAFETY: the caller's promise.
+        return unsafe { arena::free(address) };
     }
     if !contains(address) {
         // SAFETY: from before the runtime was active, or none of ours; the caller's promise.
@@ -190,7 +191,8 @@ pub unsafe fn release(address: u64, pc: u64) {
     shadow::set(block.start(), block.size(), true);
     QUARANTINE.with(|quarantine| quarantine.add(block));
     while let Some(oldest) = QUARANTINE.with(Quarantine::take_oldest) {
-        SPANS.with(|spans| spans.release(oldest));
+        // SAFETY: a block comes into the quarantine once, when the program frees it, and leaves it here.
+        SPANS.with(|spans| unsafe { spans.release(oldest) });
     }
 }
 

@@ -124,7 +124,10 @@ pub fn access(address: u64, size: u64, write: bool) {
 
 /// The running thread reads memory that is not tracked. If it does nothing else any more, it waits for
 /// somebody to write there: that memory is tracked from now on, which lets others run.
-pub fn read(pc: u64, address: u64, size: u64) {
+///
+/// # Safety
+/// The program does this read next.
+pub unsafe fn read(pc: u64, address: u64, size: u64) {
     let position = with(|learner| {
         let position = learner.spin.position(pc, address, size);
         if position.is_none() {
@@ -133,7 +136,7 @@ pub fn read(pc: u64, address: u64, size: u64) {
         position
     });
     let Some(Some(position)) = position else { return };
-    // SAFETY: the program has read the same bytes before, so they are there. (The first time, they may not be:
+    // SAFETY: the caller's promise. The program has read the same bytes before. (The first time, they may not be there:
     // that is for the program to find out.)
     let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
     with(|learner| {

@@ -67,7 +67,8 @@ intercept! {
     }
 
     fn write(descriptor: c_int, buffer: *const u8, len: usize; pc) -> isize, when (is_modelled(descriptor)) {
-        write_all(descriptor, buffer, len, pc)
+        // SAFETY: the program's buffer.
+        unsafe { write_all(descriptor, buffer, len, pc) }
     }
 
     /// Six arguments leave no register for a return address; the call's place is then that of its function.
@@ -114,7 +115,10 @@ intercept! {
 }
 
 /// Writes all of it, in pieces that do not block.
-fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize {
+///
+/// # Safety
+/// There are `len` bytes.
+unsafe fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize {
     if !may_block(descriptor) || nature(descriptor) == Nature::Event {
         let call = || real!(write(descriptor => c_int, bytes => *const u8, len => usize) -> isize);
         return io::with(descriptor, libc::POLLOUT, pc, call);

@@ -88,7 +88,10 @@ impl Stack {
 }
 
 /// Creates a pthread and parks it. Fails with an error number, as `pthread_create` does.
-pub fn create(stack: Stack) -> Result<&'static Context, c_int> {
+///
+/// # Safety
+/// Nobody else uses the memory of a stack that is given.
+pub unsafe fn create(stack: Stack) -> Result<&'static Context, c_int> {
     let (start, bytes) = match stack {
         Stack::Slot { index, bytes } => {
             let bytes = bytes.next_multiple_of(4096).min(Stack::SLOT_MAX);

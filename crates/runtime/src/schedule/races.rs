@@ -35,7 +35,7 @@ pub fn look(sched: &Scheduler, me: usize, operation: &Operation) {
 fn conflicts(operation: &Operation, pending: &PendingRecord) -> bool {
     let Some(kind) = EventKind::from_byte(pending.kind).filter(|kind| kind.is_access()) else { return false };
     let overlap = operation.object < pending.object + u64::from(pending.size)
-        && pending.object < operation.object + operation.size;
+        && pending.object < operation.object + operation.size();
     overlap
         && (kind.is_write() || operation.kind.is_write())
         && !(is_atomic(kind) && is_atomic(operation.kind))

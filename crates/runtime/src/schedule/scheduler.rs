@@ -35,8 +35,8 @@ pub struct Operation {
     pub deadline: Option<u64>,
     /// A request to cancel the thread ends the wait.
     pub cancellable: bool,
-    /// Bytes accessed, for accesses.
-    pub size: u64,
+    /// Bytes accessed; 0 for what is no access.
+    size: u64,
 }
 
 impl Operation {
@@ -49,8 +49,16 @@ impl Operation {
         Operation { wait, ..self }
     }
 
-    pub fn size(self, size: u64) -> Operation {
-        Operation { size, ..self }
+    /// An access to `size` bytes of memory.
+    ///
+    /// # Safety
+    /// The program does this access next. So if the bytes cannot be read, the fault is the program's own.
+    pub unsafe fn access(kind: EventKind, pc: u64, address: u64, size: u64) -> Operation {
+        Operation { size, ..Operation::new(kind, pc, address) }
+    }
+
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     pub fn cancellable(self) -> Operation {

@@ -132,11 +132,11 @@ pub fn forget_accesses() {
 /// Thread `me` accesses memory.
 #[cold]
 fn accesses(me: usize, operation: &Operation) {
-    with(|state| state.under_way.push((operation.object, operation.size)));
+    with(|state| state.under_way.push((operation.object, operation.size())));
     if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
-        // SAFETY: the program reads the same bytes next. Where it cannot, both end in its signal handler, and nothing is
-        // borrowed here.
-        let seen = unsafe { contents(operation.object, operation.size) };
+        // SAFETY: whoever made the operation promised that the program reads the same bytes next. If it cannot, the fault
+        // is the program's own; nothing is borrowed here that its handler could find in use.
+        let seen = unsafe { contents(operation.object, operation.size()) };
         with(|state| state.remember(me, [seen]));
     }
 }

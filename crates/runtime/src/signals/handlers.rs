@@ -155,12 +155,13 @@ pub fn has_handler(signal: c_int) -> bool {
 }
 
 /// Where the kernel delivers a signal to.
-extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
     // SAFETY: the kernel's description of the signal.
     let code = unsafe { (*info).si_code };
     let sent = code <= 0;
     if !active() {
-        return act_in_child(signal, sent, info, context);
+        // SAFETY: the kernel has called this function.
+        return unsafe { act_in_child(signal, sent, info, context) };
     }
     // What the program was about to access may be what it would die of.
     log::forget_write();
@@ -191,7 +192,8 @@ extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
         mine.faults.push(fault);
         mine.faults.len() - 1
     });
-    call(&wanted, signal, info, context);
+    // SAFETY: `is_handler` says that it is one, and the kernel has called this function with the rest.
+    unsafe { call(&wanted, signal, info, context) };
     with_mine(|mine| {
         mine.faults.truncate(depth);
         mine.handling &= !bit(signal);
@@ -199,16 +201,33 @@ extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
 }
 
 /// Calls the program's handler as the kernel would.
-fn call(wanted: &libc::sigaction, signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+///
+/// # Safety
+/// `wanted` is a handler of the program's, and the rest is what the kernel tells of a signal.
+unsafe fn call(
+    wanted: &libc::sigaction,
+    signal: c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+) {
     type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
-    // SAFETY: the program's handler; one that takes the signal alone does not look at the rest.
+    // SAFETY: the caller's promise; a handler that takes the signal alone does not look at the rest.
     unsafe { std::mem::transmute::<usize, Handler>(wanted.sa_sigaction)(signal, info, context.cast()) };
 }
 
 /// In a child that the program forked, which is not under test: as if the runtime were not there.
-fn act_in_child(signal: c_int, sent: bool, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+///
+/// # Safety
+/// The kernel tells this of a signal.
+unsafe fn act_in_child(
+    signal: c_int,
+    sent: bool,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::ucontext_t,
+) {
     match action(signal) {
-        Some(wanted) if is_handler(&wanted) => call(&wanted, signal, info, context),
+        // SAFETY: `is_handler` says that it is one; the rest is the caller's promise.
+        Some(wanted) if is_handler(&wanted) => unsafe { call(&wanted, signal, info, context) },
         Some(wanted) if wanted.sa_sigaction == libc::SIG_IGN && sent => {}
         _ => {
             // What it would have died of, it dies of, when the fault happens again or the signal comes again.

@@ -32,7 +32,9 @@ pub fn ensure_contexts(count: usize) {
     let made = CONTEXTS.with(|contexts| contexts.len());
     for index in made..=count.min(MAX_AHEAD) {
         let slot = Stack::Slot { index: index as u64, bytes: POOL_STACK };
-        let context = if index == 0 { None } else { heap::for_runtime(|| context::create(slot)).ok() };
+        // SAFETY: the stack is a slot.
+        let new = || unsafe { context::create(slot) };
+        let context = if index == 0 { None } else { heap::for_runtime(new).ok() };
         CONTEXTS.with(|contexts| contexts.push(context));
     }
 }
@@ -64,7 +66,9 @@ pub unsafe fn create(
     }
     let is_own_slot = matches!(stack, Stack::Slot { .. });
     let (low, high) = stack.range();
-    let (context, calls) = match (context_for(index, stack), calls::create(index)) {
+    // SAFETY: a stack that the program gives a thread is the thread's alone.
+    let context = unsafe { context_for(index, stack) };
+    let (context, calls) = match (context, calls::create(index)) {
         (Ok(context), Some(calls)) => (context, calls),
         (Err(libc::EAGAIN), _) if is_own_slot => return none_left(pc),
         (Err(error), _) => return not_created(error, pc),
@@ -92,7 +96,10 @@ pub unsafe fn create(
 const ADDRESS_SPACE: u64 = 1 << 47;
 
 /// A context with this stack for thread `index`: the one that was made ahead, if it will do.
-fn context_for(index: usize, stack: Stack) -> Result<&'static Context, c_int> {
+///
+/// # Safety
+/// Nobody else uses the memory of a stack that is given.
+unsafe fn context_for(index: usize, stack: Stack) -> Result<&'static Context, c_int> {
     let made = CONTEXTS.with(|contexts| contexts.get_mut(index).and_then(Option::take));
     match (made, stack) {
         (Some(context), Stack::Slot { bytes, .. }) if bytes <= POOL_STACK => Ok(context),
@@ -102,7 +109,8 @@ fn context_for(index: usize, stack: Stack) -> Result<&'static Context, c_int> {
         {
             Ok(context)
         }
-        _ => heap::for_runtime(|| context::create(stack)),
+        // SAFETY: the caller's promise.
+        _ => heap::for_runtime(|| unsafe { context::create(stack) }),
     }
 }
 
