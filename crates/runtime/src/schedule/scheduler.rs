@@ -156,22 +156,19 @@ pub fn start_run(follower: Follower) {
 pub fn point(operation: Operation) -> bool {
     log::close_write();
     learn::moves_on();
-    cancellation::act_asynchronously();
-    if with(|sched| sched.signals_for(current())) != 0
-        && operation.wait.rules().on_signal != OnSignal::IsTaken
-    {
+    let (is_asynchronous, signals) = with(|sched| {
+        let me = &sched.threads[current()];
+        (me.cancellation.asynchronous, me.signals | sched.signals)
+    });
+    if is_asynchronous {
+        cancellation::act();
+    }
+    if signals != 0 && operation.wait.rules().on_signal != OnSignal::IsTaken {
         sending::deliver();
     }
     loop {
         wait_for_turn(&operation);
-        let timed_out = chosen(&operation);
-        let interrupted = with(|sched| {
-            let interrupted = std::mem::take(&mut sched.threads[current()].interrupted);
-            if !interrupted {
-                sched.interruptions = 0;
-            }
-            interrupted
-        });
+        let Chosen { timed_out, interrupted } = chosen(&operation);
         if !interrupted {
             return timed_out;
         }
@@ -212,8 +209,16 @@ pub fn go_on(operation: &Operation) {
     chosen(operation);
 }
 
+/// How a thread comes to its operation.
+struct Chosen {
+    /// Its time was up.
+    timed_out: bool,
+    /// It is to handle a signal, and to wait again.
+    interrupted: bool,
+}
+
 /// The running thread was picked: its operation happens now.
-fn chosen(operation: &Operation) -> bool {
+fn chosen(operation: &Operation) -> Chosen {
     let me = current();
     state::operates(me, operation);
     let pending = log::pending(me);
@@ -227,7 +232,12 @@ fn chosen(operation: &Operation) -> bool {
             sched.timed.remove(me);
             thread.deadline = None;
         }
-        std::mem::take(&mut thread.timed_out)
+        let (timed_out, interrupted) = (thread.timed_out, thread.interrupted);
+        (thread.timed_out, thread.interrupted) = (false, false);
+        if !interrupted {
+            sched.interruptions = 0;
+        }
+        Chosen { timed_out, interrupted }
     })
 }
 

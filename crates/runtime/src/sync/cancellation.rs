@@ -62,10 +62,3 @@ pub fn act() {
         thread_end::exit(CANCELED);
     }
 }
-
-/// Comes before every operation.
-pub fn act_asynchronously() {
-    if mine().asynchronous {
-        act();
-    }
-}
