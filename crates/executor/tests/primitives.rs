@@ -103,6 +103,24 @@ fn semaphores_barriers_once_and_futexes() {
     built.sample(&[("two_of_three", &["1 2", "2 2"]), ("barriers", &["2 0"])]);
 }
 
+/// Threads wait where a queue is full or empty, and no run finds what another has left in one.
+#[test]
+fn message_queues() {
+    Built::new("message_queues.c").check(&[
+        ("priorities", &["beacd"]),
+        ("stream", &["abc"]),
+        ("either", &["xy", "yx"]),
+        ("locked", &["deadlock", "done"]),
+        ("full", &["deadlock"]),
+        ("trying", &["none", "one"]),
+        ("timed", &["one", "timed out"]),
+        ("timed_send", &["1 1"]),
+        ("attributes", &["3 1 1, 1 1"]),
+        ("errors", &["4 4 1 1 1 1"]),
+        ("early", &["1"]),
+    ]);
+}
+
 #[test]
 fn signals_to_threads_and_to_the_process() {
     Built::new("suspending.c").check(&[

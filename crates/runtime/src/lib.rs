@@ -8,84 +8,40 @@
 //! returns at once. *Active*, it runs the program's threads one at a time on a single OS thread, the carrier,
 //! in the order a plan gives, and writes down what they do:
 //!
-//! | module | does |
+//! | directory | holds |
 //! |---|---|
-//! | `hooks`, `atomics`, `annotations` | what the compiler calls |
-//! | `threads`, `locks`, `conditions`, `waiting`, `cancellation`, `c11`, `futex`, `io`, `signals`, `handlers`, `stdio`, `time` | what the program calls to synchronise |
-//! | `heap`, `memory`, `process`, `panics`, `descriptors`, `files`, `channels`, `identity`, `processors`, `chance`, `versions` | what else it calls that must be seen or fixed |
-//! | `scheduler`, `plan`, `wait`, `livelock` | who runs, who cannot, and who only seems to |
-//! | `context`, `calls`, `library_code` | switching between threads; their call stacks; whose affair it is |
-//! | `shadow`, `learn`, `races` | which memory is tracked; which should be; who is in whose way |
-//! | `server`, `log` | the fork server; the file shared with the tool |
-//! | `layout`, `arena`, `spans` | the runtime's own memory |
+//! | `entry` | the boundary: interposed names, the fork server, the shared file, the start and end of the process |
+//! | `hooks` | memory accesses and calls that the compiler's instrumentation and libc's memory functions report |
+//! | `sync` | primitives that threads synchronise with, and threads themselves |
+//! | `os` | descriptors, files, processes, randomness: the kernel's services, made the same in every run |
+//! | `time` | virtual time: clocks, sleeping, timers |
+//! | `signals` | signals between threads, and signals that a program dies of |
+//! | `schedule` | who runs, who waits and for what, how a plan is followed |
+//! | `memory` | the program's heap, the runtime's own memory, which bytes are tracked, which are shared |
 //!
 //! It lives in somebody else's process, so it uses nothing the program might be in the middle of: its heap is
 //! its own, it takes no lock, and while active it calls libc only for what has no effect on the program.
 //! The memory model is sequential consistency: each operation happens at once and for everybody.
 
-mod alarms;
-mod annotations;
-mod arena;
-mod atomics;
-mod bits;
-mod c11;
-mod calls;
-mod cancellation;
-mod carrier;
-mod chance;
-mod channels;
-mod children;
-mod conditions;
-mod context;
-mod countdown;
-mod decisions;
-mod descriptors;
 mod entry;
-mod files;
-mod futex;
-mod handlers;
-mod heap;
 mod hooks;
-mod identity;
-mod io;
-mod layout;
-mod learn;
-mod leftovers;
-mod library_code;
-mod livelock;
-mod locks;
-mod log;
 mod memory;
-mod modules;
-mod panics;
-mod plan;
-mod process;
-mod processors;
-mod races;
-mod real;
-mod sampling;
-mod scheduler;
-mod server;
-mod shadow;
+mod os;
+mod schedule;
 mod signals;
-mod snapshots;
-mod spans;
-mod state;
-mod stdio;
-mod strings;
-mod system;
-mod threads;
+mod sync;
 mod time;
-mod timers;
-mod versions;
-mod wait;
-mod waiting;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadbare_trace::hash;
 use threadbare_wire as wire;
+
+use crate::entry::{log, modules, process};
+use crate::memory::{arena, heap, shadow};
+use crate::schedule::scheduler;
+use crate::signals::handlers;
 
 /// Set once, before any code of the program runs.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
@@ -96,11 +52,13 @@ pub(crate) fn active() -> bool {
     ACTIVE.load(Ordering::Relaxed)
 }
 
+#[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static INITIALISE: extern "C" fn(c_int, *const *const c_char, *const *const c_char) = initialise;
 
 /// Runs when the library is loaded, before the constructors of whatever depends on it.
+#[cfg_attr(test, allow(dead_code))]
 extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     const NAME: &CStr = c"THREADBARE_RUN";
     const PRELOAD: &CStr = c"THREADBARE_PRELOAD";

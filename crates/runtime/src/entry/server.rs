@@ -1,0 +1,162 @@
+//! The fork server: the program runs once up to its first thread, and every run is a fork from there.
+
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::Extent;
+use threadbare_wire::{SOCKET_FD, message, snapshot};
+
+use crate::entry::log;
+use crate::entry::process::{self, die};
+use crate::hooks::accesses::{LEARN, LOOK, WATCH};
+use crate::memory::{heap, learn, shadow};
+use crate::os::{channels, children, files, identity, leftovers, randomness, system};
+use crate::schedule::follower::{self, Follower};
+use crate::schedule::{scheduler, snapshots, state};
+use crate::sync::threads;
+
+/// How many contexts are made before it is known how many the program needs.
+const FIRST_CONTEXTS: usize = 4;
+
+/// Called before the first thread is created. Serves the tool's plans; returns once in each run.
+pub fn serve() {
+    system::keeping_errno(serve_plans);
+}
+
+fn serve_plans() {
+    threads::ensure_contexts(FIRST_CONTEXTS);
+    log::prologue(heap::live_blocks());
+    files::remember();
+    channels::remember();
+    let before = children::all();
+    adopt_orphans();
+    leftovers::prepare();
+    send(&[message::READY]);
+    loop {
+        let request = receive();
+        log::control().end.clear();
+        let run = match request {
+            Request::Run => {
+                threads::ensure_contexts(log::control().contexts.load(Ordering::Relaxed) as usize);
+                log::restart();
+                match process::fork_quietly() {
+                    0 => return start_run(),
+                    ..0 => die(&["threadbare: cannot fork\n"]),
+                    child => Some(child as libc::pid_t),
+                }
+            }
+            Request::Resume(slot) => snapshots::resume(&log::control().snapshots[slot % snapshot::SLOTS]),
+        };
+        let status = run.map(|run| {
+            log::control().run_pid.store(run as u32, Ordering::Release);
+            wait_for(run)
+        });
+        end_orphans(&before);
+        leftovers::remove();
+        snapshots::reap();
+        log::control().run_pid.store(0, Ordering::Release);
+        match status {
+            Some(status) => {
+                let mut answer = [message::DONE; 5];
+                answer[1..].copy_from_slice(&status.to_ne_bytes());
+                send(&answer);
+            }
+            None => send(&[message::LOST]),
+        }
+    }
+}
+
+fn send(bytes: &[u8]) {
+    // SAFETY: a plain system call.
+    let sent = unsafe { libc::send(SOCKET_FD, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+    if sent != bytes.len() as isize {
+        die(&[]);
+    }
+}
+
+enum Request {
+    Run,
+    /// From the snapshot in this slot.
+    Resume(usize),
+}
+
+/// Waits for the next plan; the process ends with the tool.
+fn receive() -> Request {
+    let mut bytes = [0u8; 2];
+    loop {
+        // SAFETY: a plain system call into two bytes.
+        let got = unsafe { libc::recv(SOCKET_FD, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+        match got {
+            1 if bytes[0] == message::RUN => return Request::Run,
+            2 if bytes[0] == message::RESUME => return Request::Resume(usize::from(bytes[1])),
+            -1 if system::errno() == libc::EINTR => {}
+            _ => die(&[]),
+        }
+    }
+}
+
+fn wait_for(child: libc::pid_t) -> i32 {
+    loop {
+        if let Some(status) = system::wait_for(child, libc::__WALL) {
+            return status;
+        }
+    }
+}
+
+/// What the children of a run leave running becomes the server's.
+fn adopt_orphans() {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
+}
+
+/// Ends the processes that a run has left running: all children, except snapshots and those from `before` any run.
+fn end_orphans(before: &[libc::pid_t]) {
+    // Those who die leave their own children to the server.
+    let is_orphan = |child: &&libc::pid_t| !before.contains(child) && !snapshots::is_one(**child);
+    while let Some(&orphan) = children::all().iter().find(is_orphan) {
+        system::kill(orphan, libc::SIGKILL);
+        wait_for(orphan);
+    }
+}
+
+/// In the new process: takes the plan.
+fn start_run() {
+    // The run must not outlive the server, nor the server the tool.
+    identity::stay_bound();
+    files::separate();
+    channels::separate();
+    let plan = follower::read();
+    randomness::seed(plan.seed);
+    log::record_functions(plan.functions);
+    log::allow(plan.max_events);
+    if plan.learn {
+        learn::start();
+    }
+    if plan.decisions {
+        scheduler::with(|sched| state::start(sched.threads.iter().map(|thread| &thread.id)));
+    }
+    WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);
+    log::set_threads(1);
+    for extent in plan.tracked.extents() {
+        if let Extent::Fixed { start, len } = *extent {
+            shadow::set(start, len, true);
+        }
+    }
+    heap::track(plan.tracked.extents());
+    scheduler::start_run(Follower::new(plan));
+    track_stack(0);
+}
+
+/// Marks what the plan tracks on the stack of thread `index`.
+pub fn track_stack(index: usize) {
+    let base = log::stack_span(index).base;
+    scheduler::with(|sched| {
+        for extent in sched.follower.plan().tracked.extents() {
+            match extent {
+                Extent::Stack { thread, start, len } if *thread == sched.threads[index].id => {
+                    shadow::set(base.wrapping_add_signed(*start), *len, true);
+                }
+                _ => {}
+            }
+        }
+    });
+}

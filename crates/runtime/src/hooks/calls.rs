@@ -1,0 +1,202 @@
+//! Call stacks of the program's threads.
+//!
+//! The compiler calls `__tsan_func_entry` and `__tsan_func_exit`, which keep a shadow call stack for each thread. A call
+//! stack gets a number when the first event happens in it. The numbers are nodes of a tree in the shared file. A frame
+//! remembers its node, so an event in a known stack costs one load.
+
+use std::arch::naked_asm;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use threadbare_wire::Stack;
+
+use crate::entry::intercept::export;
+use crate::entry::{library_code, log, modules};
+use crate::hash::Hasher;
+use crate::memory::layout::{self, CALLS, CALLS_SLOT};
+use crate::schedule::carrier::Carrier;
+
+/// One activation of an instrumented function.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Call {
+    /// Where it returns to.
+    pc: u64,
+    /// The stack pointer at its entry. A function that is entered with a higher one was called after a `longjmp`.
+    stack_pointer: u64,
+    /// The number of the call stack up to here; 0 when it has none yet.
+    node: u32,
+}
+
+/// The running thread's first free slot; null while the runtime is inactive.
+static TOP: Carrier<*mut Call> = Carrier::new(std::ptr::null_mut());
+
+#[derive(Default)]
+struct Tree {
+    nodes: u32,
+    children: HashMap<(u32, u64), u32, Hasher>,
+}
+
+impl Tree {
+    fn publish(&self) {
+        log::control().stacks.store(self.nodes + 1, Ordering::Relaxed);
+    }
+}
+
+static TREE: Carrier<Option<Tree>> = Carrier::new(None);
+
+/// A thread's place on its shadow call stack while another runs.
+#[derive(Clone, Copy)]
+pub struct Saved(*mut Call);
+
+#[cfg(test)]
+impl Saved {
+    /// Of a thread that runs nothing.
+    pub fn none() -> Saved {
+        Saved(std::ptr::null_mut())
+    }
+}
+
+/// An empty shadow call stack for thread `index`; `None` when there is no memory for it.
+pub fn create(index: usize) -> Option<Saved> {
+    let base = CALLS + index as u64 * CALLS_SLOT;
+    if !layout::reserve(base, CALLS_SLOT) {
+        return None;
+    }
+    let bottom = base as *mut Call;
+    // SAFETY: just mapped. The bottom entry is never popped: no stack pointer is above it.
+    unsafe { bottom.write(Call { pc: 0, stack_pointer: u64::MAX, node: 0 }) };
+    // SAFETY: the slot holds many entries.
+    Some(Saved(unsafe { bottom.add(1) }))
+}
+
+/// Makes another thread's stack the current one; returns the one that was.
+pub fn exchange(load: Saved) -> Saved {
+    Saved(TOP.replace(load.0))
+}
+
+export! {
+    #[unsafe(naked)]
+    unsafe extern "C" fn __tsan_func_entry(return_address: u64) {
+        naked_asm!("lea rsi, [rsp + 8]", "mov rdx, [rsp]", "jmp {}", sym enter)
+    }
+}
+
+extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
+    let mut top = TOP.get();
+    if top.is_null() {
+        return;
+    }
+    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop. A stack of 8 MiB
+    // runs out before the slot does.
+    unsafe {
+        while (*top.sub(1)).stack_pointer <= stack_pointer {
+            top = top.sub(1);
+        }
+        top.write(Call { pc: return_address, stack_pointer, node: 0 });
+        TOP.set(top.add(1));
+    }
+    if log::records_functions() {
+        log::function(true, inside);
+    }
+}
+
+export! {
+    #[unsafe(naked)]
+    unsafe extern "C" fn __tsan_func_exit() {
+        naked_asm!("mov rdi, [rsp]", "jmp {}", sym leave)
+    }
+}
+
+extern "C" fn leave(inside: u64) {
+    let top = TOP.get();
+    if top.is_null() {
+        return;
+    }
+    if log::records_functions() {
+        log::function(false, inside);
+    }
+    // SAFETY: as in `enter`; the bottom entry stays.
+    unsafe {
+        if (*top.sub(1)).stack_pointer != u64::MAX {
+            TOP.set(top.sub(1));
+        }
+    }
+}
+
+/// The number of the running thread's call stack.
+pub fn current() -> u32 {
+    let top = TOP.get();
+    if top.is_null() {
+        return 0;
+    }
+    // SAFETY: entries below `top` down to the bottom one are this thread's.
+    unsafe {
+        let mut known = top.sub(1);
+        while (*known).node == 0 && (*known).stack_pointer != u64::MAX {
+            known = known.sub(1);
+        }
+        let mut node = (*known).node;
+        while known < top.sub(1) {
+            known = known.add(1);
+            node = child(node, (*known).pc);
+            (*known).node = node;
+        }
+        node
+    }
+}
+
+fn child(parent: u32, pc: u64) -> u32 {
+    TREE.with(|tree| {
+        let tree = tree.get_or_insert_default();
+        if let Some(&node) = tree.children.get(&(parent, pc)) {
+            return node;
+        }
+        let node = tree.nodes + 1;
+        if !log::set_stack(node, Stack { pc, parent, unused: 0 }) {
+            return parent;
+        }
+        tree.nodes = node;
+        tree.children.insert((parent, pc), node);
+        tree.publish();
+        node
+    })
+}
+
+/// Tells the tool how many stacks there are. At the start of a run that takes back what earlier runs added.
+pub fn publish() {
+    TREE.with(|tree| tree.get_or_insert_default().publish());
+}
+
+/// The return address of call stack `node`'s innermost call, and the stack of the function it returns to.
+pub fn caller(node: u32) -> Option<(u64, u32)> {
+    if node == 0 {
+        return None;
+    }
+    let stack = log::stack(node);
+    // This library calls the outermost function. That call is not the program's.
+    (!modules::is_ours(stack.pc)).then_some((stack.pc, stack.parent))
+}
+
+/// The call site of the running thread's innermost instrumented function; 0 if there is none.
+pub fn innermost() -> u64 {
+    caller(current()).map_or(0, |(pc, _)| pc)
+}
+
+/// The stack pointer of the running thread's innermost instrumented function.
+pub fn innermost_stack_pointer() -> u64 {
+    let top = TOP.get();
+    // SAFETY: entries below `top` down to the bottom one are this thread's.
+    if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
+}
+
+/// Up to three return addresses in the program's own code, innermost first: `pc`, and those of call stack `node`.
+pub fn users_calls(pc: u64, node: u32) -> [u64; 3] {
+    let mut users = [0; 3];
+    let outer = std::iter::successors(caller(node), |&(_, parent)| caller(parent)).map(|(pc, _)| pc);
+    let calls = std::iter::once(pc).chain(outer).filter(|&pc| library_code::is_users(pc));
+    for (slot, pc) in users.iter_mut().zip(calls) {
+        *slot = pc;
+    }
+    users
+}

@@ -1,0 +1,42 @@
+//! The functions that a program calls to take memory away: before it goes, what was written to it has to be read.
+
+use std::ffi::{c_int, c_void};
+
+use crate::entry::intercept::intercept;
+use crate::entry::log;
+use crate::schedule::state;
+
+/// Reads what was written to memory, while it is still there.
+fn look_before_it_goes() {
+    log::close_write();
+    state::settle();
+}
+
+intercept! {
+    fn munmap(address: *mut c_void, len: usize) -> c_int, calling unmap {
+        look_before_it_goes();
+        unmap(address, len)
+    }
+
+    fn mprotect(address: *mut c_void, len: usize, access: c_int) -> c_int, calling protect {
+        look_before_it_goes();
+        protect(address, len, access)
+    }
+
+    fn mremap(
+        old: *mut c_void, len: usize, new_len: usize, flags: c_int, new: *mut c_void
+    ) -> *mut c_void, calling remap {
+        look_before_it_goes();
+        remap(old, len, new_len, flags, new)
+    }
+
+    fn shmdt(address: *const c_void) -> c_int, calling detach {
+        look_before_it_goes();
+        detach(address)
+    }
+
+    fn dlclose(library: *mut c_void) -> c_int, calling unload {
+        look_before_it_goes();
+        unload(library)
+    }
+}

@@ -1,0 +1,81 @@
+//! Files that were open at the first thread: each run has its own position in them.
+//!
+//! A fork shares descriptors, and with them the position in a file. So these files are opened anew in each run, at the
+//! position that they had. What a run writes to files stays. A run that has written can therefore not be kept as a
+//! snapshot, which [`opens`] notes.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+
+use crate::os::{descriptors, io};
+use crate::schedule::carrier::Carrier;
+
+#[derive(Clone, Copy)]
+struct Position {
+    descriptor: c_int,
+    flags: c_int,
+    offset: i64,
+}
+
+static POSITIONS: Carrier<Vec<Position>> = Carrier::new(Vec::new());
+
+/// Notes where every regular file stands.
+pub fn remember() {
+    let positions = descriptors::all().into_iter().filter_map(position).collect();
+    POSITIONS.with(|known| *known = positions);
+}
+
+fn position(descriptor: c_int) -> Option<Position> {
+    // SAFETY: plain system calls on a descriptor, and a place for their result.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        let regular =
+            libc::fstat(descriptor, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
+        let flags = libc::fcntl(descriptor, libc::F_GETFL);
+        let offset = libc::lseek(descriptor, 0, libc::SEEK_CUR);
+        // Appending needs no position; the program's output is such a file.
+        (regular && flags >= 0 && flags & libc::O_APPEND == 0 && offset >= 0).then_some(Position {
+            descriptor,
+            flags,
+            offset,
+        })
+    }
+}
+
+/// Gives this run positions of its own. A file that cannot be opened again stays shared.
+pub fn separate() {
+    for Position { descriptor, flags, offset } in POSITIONS.with(|positions| positions.clone()) {
+        let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
+        // SAFETY: plain system calls; the new descriptor takes the place of the old one.
+        unsafe {
+            let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
+            let file = libc::open(path.as_ptr(), flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
+            if file >= 0 {
+                libc::lseek(file, offset, libc::SEEK_SET);
+                libc::dup2(file, descriptor);
+                libc::fcntl(descriptor, libc::F_SETFD, keep);
+                libc::close(file);
+            }
+        }
+    }
+}
+
+/// A file is opened with these flags.
+pub fn opens(flags: c_int) {
+    if flags & (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) != 0 {
+        io::goes_outside();
+    }
+}
+
+/// A file is opened as a stream with this mode. Is it to be written to?
+///
+/// # Safety
+/// `mode` is null or a string.
+pub unsafe fn opens_as(mode: *const c_char) -> bool {
+    // SAFETY: the caller's promise.
+    let writes = !mode.is_null()
+        && unsafe { CStr::from_ptr(mode) }.to_bytes().iter().any(|letter| b"wa+".contains(letter));
+    if writes {
+        io::goes_outside();
+    }
+    writes
+}

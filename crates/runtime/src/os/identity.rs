@@ -1,0 +1,67 @@
+//! Process and thread ids, which are the same in every run, and changes of the user.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use crate::entry::intercept::intercept;
+use crate::entry::log;
+use crate::schedule::scheduler;
+
+/// What `getpid` says, and `gettid` in the main thread; other threads follow.
+const PROCESS: libc::pid_t = 1_000_000;
+/// The distance between the process ids of runs at the same time: more than there can be threads.
+const APART: libc::pid_t = 70_000;
+/// Linux has no higher ids.
+const HIGHEST: libc::pid_t = 1 << 22;
+
+/// The running thread's id.
+pub fn thread_id() -> libc::pid_t {
+    process_id() + scheduler::current() as libc::pid_t
+}
+
+pub fn process_id() -> libc::pid_t {
+    let offsets = (HIGHEST - PROCESS) / APART;
+    let pid_offset = log::control().lane.load(Ordering::Relaxed) as libc::pid_t % offsets;
+    PROCESS + pid_offset * APART
+}
+
+intercept! {
+    fn getpid() -> libc::pid_t {
+        process_id()
+    }
+
+    fn gettid() -> libc::pid_t {
+        thread_id()
+    }
+}
+
+/// Makes the process end with its parent, and lets it read its own `/proc`. The kernel takes both back when a process
+/// changes its user.
+pub fn stay_bound() {
+    // SAFETY: plain system calls.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_DUMPABLE, 1);
+    }
+}
+
+macro_rules! becomes_another {
+    ($($name:ident($($arg:ident),+);)+) => { intercept! { $(
+        fn $name($($arg: libc::uid_t),+) -> c_int, calling change {
+            let result = change($($arg),+);
+            stay_bound();
+            result
+        }
+    )+ } };
+}
+
+becomes_another! {
+    setuid(user);
+    setgid(group);
+    seteuid(user);
+    setegid(group);
+    setreuid(real, effective);
+    setregid(real, effective);
+    setresuid(real, effective, saved);
+    setresgid(real, effective, saved);
+}

@@ -1,0 +1,216 @@
+//! System calls of the runtime's own, and errno. libc's `syscall` will not do: here that name is the runtime's.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_long};
+use std::sync::atomic::AtomicU32;
+
+use crate::time::clock::nanoseconds;
+
+/// The kernel's answer; errors are negative.
+///
+/// # Safety
+/// What the kernel does in answer breaks no memory: pointers among the arguments are to memory as large as the call
+/// takes it for, and no mapping goes away that is in use.
+pub unsafe fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
+    let result: c_long;
+    // SAFETY: the caller's promise. The instruction changes no register but those named.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// The same for calls whose arguments are numbers.
+fn call_with_numbers(number: c_long, arguments: [u64; 6]) -> c_long {
+    // SAFETY: only the functions below call this, with calls that take no pointers and unmap nothing.
+    unsafe { call(number, arguments) }
+}
+
+pub fn close(descriptor: c_int) {
+    call_with_numbers(libc::SYS_close, [descriptor as u64, 0, 0, 0, 0, 0]);
+}
+
+/// `fcntl`, for commands whose argument is a number.
+pub fn fcntl(descriptor: c_int, command: c_int, argument: c_long) -> c_long {
+    const WITH_POINTER: [c_int; 6] = [
+        libc::F_GETLK,
+        libc::F_SETLK,
+        libc::F_SETLKW,
+        libc::F_OFD_GETLK,
+        libc::F_OFD_SETLK,
+        libc::F_OFD_SETLKW,
+    ];
+    assert!(!WITH_POINTER.contains(&command), "the command takes a pointer");
+    call_with_numbers(libc::SYS_fcntl, [descriptor as u64, command as u64, argument as u64, 0, 0, 0])
+}
+
+/// Puts `new` in the place of `old`.
+pub fn dup3(new: c_int, old: c_int, flags: c_int) -> c_long {
+    call_with_numbers(libc::SYS_dup3, [new as u64, old as u64, flags as u64, 0, 0, 0])
+}
+
+pub fn eventfd(flags: c_int) -> c_int {
+    call_with_numbers(libc::SYS_eventfd2, [0, flags as u64, 0, 0, 0, 0]) as c_int
+}
+
+pub fn epoll_create() -> c_int {
+    call_with_numbers(libc::SYS_epoll_create1, [0; 6]) as c_int
+}
+
+/// A descriptor for a process; negative if there is none.
+pub fn open_process(process: libc::pid_t) -> c_int {
+    call_with_numbers(libc::SYS_pidfd_open, [process as u64, 0, 0, 0, 0, 0]) as c_int
+}
+
+pub fn kill(process: libc::pid_t, signal: c_int) {
+    call_with_numbers(libc::SYS_kill, [process as u64, signal as u64, 0, 0, 0, 0]);
+}
+
+/// The kernel's number for this process.
+pub fn process_id() -> libc::pid_t {
+    call_with_numbers(libc::SYS_getpid, [0; 6]) as libc::pid_t
+}
+
+/// Both numbers of this process mean the same open file.
+pub fn is_same_file(one: c_int, other: c_int) -> bool {
+    const KCMP_FILE: u64 = 0;
+    let me = process_id() as u64;
+    call_with_numbers(libc::SYS_kcmp, [me, me, KCMP_FILE, one as u64, other as u64, 0]) == 0
+}
+
+/// Makes a copy of the process with these flags of `clone`; 0 in the copy.
+///
+/// The bare system call, because glibc's fork would take the parked threads' stacks for garbage. Only the carrier runs,
+/// so no lock of libc's is held by anybody else.
+pub fn fork(flags: c_int) -> i64 {
+    assert!(flags & libc::CLONE_VM == 0, "a fork shares no memory");
+    call_with_numbers(libc::SYS_clone, [flags as u64, 0, 0, 0, 0, 0])
+}
+
+/// Waits for a child to end; its status, or `None` when that failed.
+pub fn wait_for(child: libc::pid_t, options: c_int) -> Option<c_int> {
+    let mut status = 0;
+    let arguments = [child as u64, (&raw mut status) as u64, options as u64, 0, 0, 0];
+    // SAFETY: the status is written to a place of our own.
+    (unsafe { call(libc::SYS_wait4, arguments) } == i64::from(child)).then_some(status)
+}
+
+/// This child has not ended yet. One that has is taken leave of.
+pub fn is_child_running(child: libc::pid_t) -> bool {
+    const NOW: u64 = (libc::__WALL | libc::WNOHANG) as u64;
+    // No place is given for the status. 0 is the answer for a child that runs.
+    call_with_numbers(libc::SYS_wait4, [child as u64, 0, NOW, 0, 0, 0]) == 0
+}
+
+/// There is such a child, be it one that has ended.
+pub fn has_child(kind: libc::idtype_t, id: libc::pid_t) -> bool {
+    const LOOK: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
+    // No place is given for what it was.
+    call_with_numbers(libc::SYS_waitid, [kind.into(), id as u64, 0, LOOK, 0, 0]) >= 0
+}
+
+/// Waits until a descriptor is ready, at most so many milliseconds. The number of those that are.
+pub fn poll(entries: &[Cell<libc::pollfd>], milliseconds: u64) -> c_long {
+    let arguments = [entries.as_ptr() as u64, entries.len() as u64, milliseconds, 0, 0, 0];
+    // SAFETY: the kernel writes to the entries, which are `Cell`s.
+    unsafe { call(libc::SYS_poll, arguments) }
+}
+
+pub fn read(descriptor: c_int, buffer: &mut [u8]) -> c_long {
+    let arguments = [descriptor as u64, buffer.as_mut_ptr() as u64, buffer.len() as u64, 0, 0, 0];
+    // SAFETY: the kernel writes to the buffer alone.
+    unsafe { call(libc::SYS_read, arguments) }
+}
+
+pub fn write(descriptor: c_int, bytes: &[u8]) -> c_long {
+    let arguments = [descriptor as u64, bytes.as_ptr() as u64, bytes.len() as u64, 0, 0, 0];
+    // SAFETY: the kernel reads the bytes alone.
+    unsafe { call(libc::SYS_write, arguments) }
+}
+
+/// What the kernel says of an open file.
+pub fn status(descriptor: c_int) -> Option<libc::stat> {
+    // SAFETY: all zeroes is a status, and the kernel writes to it alone.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        let arguments = [descriptor as u64, (&raw mut status) as u64, 0, 0, 0, 0];
+        (call(libc::SYS_fstat, arguments) == 0).then_some(status)
+    }
+}
+
+/// The text of a file, or nothing. What the program reads is part of what it knows; this is not.
+pub fn read_file(path: &str) -> String {
+    let (path, mut text) = (format!("{path}\0"), Vec::new());
+    // SAFETY: the path ends in a zero.
+    let file = unsafe { call(libc::SYS_open, [path.as_ptr() as u64, libc::O_RDONLY as u64, 0, 0, 0, 0]) };
+    if let Ok(file @ 0..) = c_int::try_from(file) {
+        let mut piece = [0u8; 4096];
+        while let Ok(count @ 1..) = usize::try_from(read(file, &mut piece)) {
+            text.extend_from_slice(&piece[..count]);
+        }
+        close(file);
+    }
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Ends the process with all its threads.
+pub fn exit(code: i32) -> ! {
+    call_with_numbers(libc::SYS_exit_group, [code as u64, 0, 0, 0, 0, 0]);
+    unreachable!("exit_group returned")
+}
+
+/// Waits as long as a word that processes share has this value, at most so many nanoseconds.
+pub fn futex_wait(word: &AtomicU32, value: u32, max: Option<i64>) {
+    let max = max.map(|max| libc::timespec { tv_sec: 0, tv_nsec: max });
+    let max = max.as_ref().map_or(0, |max| std::ptr::from_ref(max) as u64);
+    let address = std::ptr::from_ref(word) as u64;
+    // SAFETY: the kernel reads the word and the time.
+    unsafe { call(libc::SYS_futex, [address, libc::FUTEX_WAIT as u64, u64::from(value), max, 0, 0]) };
+}
+
+/// Wakes whoever waits for the word to change.
+pub fn futex_wake(word: &AtomicU32) {
+    let address = std::ptr::from_ref(word) as u64;
+    // SAFETY: the word is only named.
+    unsafe { call(libc::SYS_futex, [address, libc::FUTEX_WAKE as u64, 1, 0, 0, 0]) };
+}
+
+/// Real time, in nanoseconds from some moment on.
+pub fn monotonic_time() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let place = &raw mut time as u64;
+    // SAFETY: the time is written to a place of our own.
+    unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as u64, place, 0, 0, 0, 0]) };
+    nanoseconds(&time)
+}
+
+/// errno of the running thread.
+pub fn errno() -> c_int {
+    // SAFETY: libc gives every thread one.
+    unsafe { *libc::__errno_location() }
+}
+
+pub fn set_errno(error: c_int) {
+    // SAFETY: libc gives every thread one.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// Fails as libc's functions do.
+pub fn fail(error: c_int) -> c_int {
+    set_errno(error);
+    -1
+}
+
+/// Does `work`, after which the program must find errno as it left it.
+pub fn keeping_errno<T>(work: impl FnOnce() -> T) -> T {
+    let before = errno();
+    let result = work();
+    set_errno(before);
+    result
+}

@@ -1,0 +1,56 @@
+//! Decisions of the scheduler, for the tool: which threads were enabled, which one ran, and the state of the program.
+
+use std::sync::atomic::Ordering;
+
+use threadbare_trace::ThreadIndex;
+use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET};
+
+use crate::entry::log;
+use crate::schedule::bits::Bits;
+use crate::schedule::scheduler::Scheduler;
+use crate::schedule::state;
+
+/// A decision that is about to be made.
+pub struct Pending {
+    state: u64,
+    alternatives: Bits,
+}
+
+impl Scheduler {
+    /// The state and the enabled threads, if the plan asks for decisions.
+    pub fn look_at_choice(&self) -> Option<Pending> {
+        self.follower
+            .plan()
+            .decisions
+            .then(|| Pending { state: state::number(self), alternatives: self.alternatives() })
+    }
+
+    /// The enabled threads. A thread is enabled if it can run, if its wait may time out, or if its wait may end
+    /// spuriously. A thread that sleeps is not, while any other is.
+    fn alternatives(&self) -> Bits {
+        let mut alternatives = Bits::default();
+        let may_go = |index: usize| {
+            self.can_run(index)
+                || !self.threads[index].wait.rules().is_sleep && self.may_expire_early(index)
+                || self.may_wake_spuriously(index)
+        };
+        self.alive.iter().filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));
+        alternatives
+    }
+}
+
+impl Pending {
+    /// Records that `picked` runs, while there is room.
+    pub fn made(mut self, picked: usize) {
+        self.alternatives.insert(picked);
+        let control = log::control();
+        let set = self.alternatives.words();
+        let (at, len) = (control.decision_words.load(Ordering::Relaxed), wire::Decisions::HEAD + set.len());
+        let records = control.events.load(Ordering::Relaxed);
+        let head = wire::Decisions::head(records, self.state, ThreadIndex::at(picked), set.len());
+        let words: Vec<u64> = head.iter().chain(set).copied().collect();
+        if log::write_words(DECISIONS_OFFSET, DECISIONS_BYTES, at, words.into_iter()) {
+            control.decision_words.store(at + len as u64, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Waits that end by time, by a timer or for no reason, and not by what another thread does.
+//!
+//! Time passes when nobody can run. A timed wait may also end while others can run, if the schedule says so.
+
+use super::scheduler::Scheduler;
+use crate::time::{alarms, timers};
+
+impl Scheduler {
+    /// The thread waits until a time, and could go on if it timed out.
+    pub fn may_expire(&self, index: usize) -> bool {
+        self.threads[index].deadline.is_some() && self.threads[index].wait.may_be_given_up(self, index)
+    }
+
+    /// The wait may time out while other threads can run. A wait of more than an hour may not: no machine is so busy that
+    /// the others would not have run by then. A sleep may.
+    pub fn may_expire_early(&self, index: usize) -> bool {
+        const HOUR: u64 = 3_600_000_000_000;
+        let thread = &self.threads[index];
+        let is_near = thread.deadline.is_some_and(|deadline| deadline <= self.now.saturating_add(HOUR));
+        (is_near || thread.wait.rules().is_sleep) && self.may_expire(index)
+    }
+
+    /// Lets the wait of `index` time out, if it may. A timer may end the wait before that.
+    pub fn expire(&mut self, index: usize) -> bool {
+        let Some(deadline) = self.threads[index].deadline.filter(|_| self.may_expire(index)) else {
+            return false;
+        };
+        if self.run_timers(Some(deadline), |sched| sched.can_run(index).then_some(index)).is_none() {
+            self.advance_to(deadline);
+            self.threads[index].timed_out = true;
+        }
+        self.ready.insert(index);
+        true
+    }
+
+    /// A wait for a wake-up that the plan lets end without one.
+    pub fn may_wake_spuriously(&self, index: usize) -> bool {
+        let thread = &self.threads[index];
+        self.follower.spurious_left() > 0
+            && thread.wait.rules().may_be_spurious
+            && thread.wait.may_be_given_up(self, index)
+    }
+
+    /// Ends the wait of `index` though nobody notified it, if it may.
+    pub fn wake_spuriously(&mut self, index: usize) -> bool {
+        let may = self.may_wake_spuriously(index);
+        if may {
+            self.follower.wakes_spuriously();
+            self.threads[index].woken = true;
+            self.ready.insert(index);
+        }
+        may
+    }
+
+    /// Thread `index` can go on, or its wait was made to end. A sleep ends no earlier than by itself.
+    pub fn can_be_made_to_run(&mut self, index: usize) -> bool {
+        self.can_run(index)
+            || self.is_ended_by_timer_or_signal(index)
+            || !self.sleeps_on(index) && self.expire(index)
+            || self.wake_spuriously(index)
+    }
+
+    /// Thread `index` sleeps, and another thread can run or has an earlier deadline.
+    fn sleeps_on(&self, index: usize) -> bool {
+        let end = |index: usize| (self.threads[index].deadline, index);
+        let comes_first =
+            |other: usize| self.can_run(other) || self.may_expire(other) && end(other) < end(index);
+        self.threads[index].wait.rules().is_sleep
+            && !self.follower.sleeps_are_too_long()
+            && self.alive.iter().any(|other| other != index && comes_first(other))
+    }
+
+    /// Lets the wait with the earliest deadline time out, of those that `may`.
+    #[cold]
+    pub fn expire_earliest(&mut self, may: fn(&Scheduler, usize) -> bool) -> Option<usize> {
+        let mut waiting: Vec<usize> = self.timed.iter().filter(|&index| may(self, index)).collect();
+        waiting.sort_by_key(|&index| (self.threads[index].deadline, index));
+        waiting.into_iter().find(|&index| self.expire(index))
+    }
+
+    /// Virtual time comes to `time`.
+    pub fn advance_to(&mut self, time: u64) {
+        self.now = self.now.max(time);
+        if timers::fire_due(self.now) {
+            self.look_outside();
+        }
+        alarms::fire_due(self);
+    }
+
+    /// Lets time pass from timer to timer, up to `limit`, until `found` returns a thread.
+    fn run_timers(
+        &mut self,
+        limit: Option<u64>,
+        found: impl Fn(&mut Scheduler) -> Option<usize>,
+    ) -> Option<usize> {
+        let next = |sched: &Scheduler| timers::next().into_iter().chain(alarms::next(sched)).min();
+        while let Some(next) = next(self).filter(|&next| limit.is_none_or(|limit| next <= limit)) {
+            self.advance_to(next);
+            let somebody = found(self);
+            if somebody.is_some() {
+                return somebody;
+            }
+        }
+        None
+    }
+
+    /// No thread can run: time passes until a timer ends a wait, but not beyond the earliest deadline of a wait.
+    pub fn wake_by_timer(&mut self) -> Option<usize> {
+        let timed = self.timed.iter().filter(|&index| self.may_expire(index));
+        let limit = timed.filter_map(|index| self.threads[index].deadline).min();
+        self.run_timers(limit, |sched| {
+            let ready = sched.ready.iter().find(|&index| sched.can_run(index));
+            ready.or_else(|| sched.interrupt())
+        })
+    }
+
+    /// A timer or a signal ends the wait of `index`. Neither does while another thread can run, because programs use
+    /// them like sleeps.
+    fn is_ended_by_timer_or_signal(&mut self, index: usize) -> bool {
+        let may_be = (timers::are_running() || alarms::are_running() || self.is_due(index))
+            && !self.alive.iter().any(|other| self.can_run(other));
+        if may_be && self.interrupt().is_none() {
+            self.wake_by_timer();
+        }
+        may_be && self.can_run(index)
+    }
+}

@@ -1,0 +1,151 @@
+//! Tells a livelock from a run that is only long.
+//!
+//! In the second half of the longest run allowed the schedule is fair. Towards its end each thread's state is noted at
+//! every operation: the operation, the value of its last one, its registers and its stack. It is a livelock if in the
+//! last eighth of the run no thread is in a state that it was not in during the eighth before. A loop that counts, on
+//! the stack, in a register or in memory, would show new states.
+//!
+//! To hash a stack takes long. So operations and values alone are compared first, one eighth earlier. Most runs that
+//! are only long show something new there.
+
+use std::collections::HashSet;
+use std::ffi::{c_int, c_void};
+use std::hash::Hasher as _;
+
+use crate::entry::log;
+use crate::entry::modules::{self, UnwindContext};
+use crate::hash::{Hasher, Mix};
+use crate::schedule::scheduler::{self, Operation};
+
+#[derive(Default)]
+pub struct Watch {
+    /// Operations and their values, in the sixth eighth of the run.
+    deeds: HashSet<u64, Hasher>,
+    /// The same with registers and stacks, in the seventh.
+    states: HashSet<u64, Hasher>,
+    moving: bool,
+}
+
+/// How much of a stack is looked at.
+const MAX_STACK: u64 = 64 << 10;
+
+impl Watch {
+    /// Something has moved: it is no livelock.
+    pub fn is_moving(&self) -> bool {
+        self.moving
+    }
+
+    /// A thread does something, after so many eighths of the run. `true` if its registers and its stack are to be
+    /// looked at too.
+    fn note_deed(&mut self, deed: u64, eighths: u64) -> bool {
+        if eighths == 5 {
+            self.deeds.insert(deed);
+            return false;
+        }
+        self.moving |= !self.deeds.contains(&deed);
+        !self.moving
+    }
+
+    /// A thread is in this state, after so many eighths of the run.
+    fn note_state(&mut self, state: u64, eighths: u64) {
+        if eighths == 6 {
+            self.states.insert(state);
+        } else {
+            self.moving = !self.states.contains(&state);
+        }
+    }
+}
+
+/// The running thread `me` stands before an operation: remembers that, if the run is near its bound, or looks whether
+/// it is known.
+#[inline]
+pub fn look(me: usize, operation: &Operation) {
+    if let Some(eighths) = with_watch(|_, eighths| eighths) {
+        note(me, operation, eighths);
+    }
+}
+
+#[inline]
+fn with_watch<R>(work: impl FnOnce(&mut Watch, u64) -> R) -> Option<R> {
+    scheduler::with(|sched| sched.follower.livelock_watch().map(|(watch, eighths)| work(watch, eighths)))
+}
+
+#[cold]
+fn note(me: usize, operation: &Operation, eighths: u64) {
+    let mut state = Mix::default();
+    let last_value = scheduler::with_me(|me| me.last_value);
+    for word in [me as u64, operation.kind as u64, operation.pc, operation.object, last_value] {
+        state.write_u64(word);
+    }
+    if with_watch(|watch, _| watch.note_deed(state.finish(), eighths)) == Some(true) {
+        write_frames(&mut state, log::stack_span(me).base);
+        with_watch(|watch, _| watch.note_state(state.finish(), eighths));
+    }
+}
+
+/// Adds the registers that functions keep across calls, and the stack, of the program's innermost frame.
+fn write_frames(state: &mut Mix, base: u64) {
+    struct Frame {
+        registers: [u64; 6],
+        stack_pointer: u64,
+    }
+    extern "C" fn visit(context: *mut UnwindContext, frame: *mut c_void) -> c_int {
+        /// rbx, rbp and r12 to r15, as DWARF numbers them.
+        const KEPT: [c_int; 6] = [3, 6, 12, 13, 14, 15];
+        const STOP: c_int = 4;
+        // SAFETY: the unwinder's context, and the frame passed below.
+        unsafe {
+            if modules::is_ours(modules::_Unwind_GetIP(context) as u64) {
+                return 0;
+            }
+            let frame = &mut *frame.cast::<Frame>();
+            frame.registers = KEPT.map(|register| _Unwind_GetGR(context, register) as u64);
+            frame.stack_pointer = modules::_Unwind_GetCFA(context) as u64;
+        }
+        STOP
+    }
+    let mut frame = Frame { registers: [0; 6], stack_pointer: base };
+    // SAFETY: walks the running thread's own stack.
+    unsafe { modules::_Unwind_Backtrace(visit, (&raw mut frame).cast()) };
+    frame.registers.iter().for_each(|&register| state.write_u64(register));
+    let end = base.min(frame.stack_pointer.saturating_add(MAX_STACK));
+    for address in (frame.stack_pointer..end).step_by(8) {
+        // SAFETY: the running thread's own stack, between its innermost frame and its base.
+        state.write_u64(unsafe { (address as *const u64).read_unaligned() });
+    }
+}
+
+unsafe extern "C" {
+    fn _Unwind_GetGR(context: *mut UnwindContext, register: c_int) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run whose threads do the same things in the same states goes in circles.
+    #[test]
+    fn the_same_again_is_no_movement() {
+        let mut watch = Watch::default();
+        assert!(!watch.note_deed(1, 5));
+        assert!(watch.note_deed(1, 6));
+        watch.note_state(2, 6);
+        assert!(watch.note_deed(1, 7));
+        watch.note_state(2, 7);
+        assert!(!watch.is_moving());
+    }
+
+    /// A loop that counts must not be taken for a livelock, be it that only its stack shows the count.
+    #[test]
+    fn what_is_new_is_movement() {
+        let mut deeds = Watch::default();
+        deeds.note_deed(1, 5);
+        assert!(!deeds.note_deed(2, 6));
+        assert!(deeds.is_moving());
+        let mut states = Watch::default();
+        states.note_deed(1, 5);
+        states.note_state(2, 6);
+        states.note_state(3, 7);
+        assert!(states.is_moving());
+    }
+}

@@ -1,0 +1,169 @@
+//! Who runs when a plan no longer forces it: the choice that each policy makes.
+//!
+//! Policies live in the runtime because they choose at every event. A search that chooses between whole schedules is
+//! outside, in the tool.
+
+use threadbare_trace::{EventKind, Order, Others, Policy, ThreadId};
+
+use super::follower::Follower;
+use super::scheduler::{Scheduler, current};
+use crate::entry::log;
+use crate::hash::mix;
+
+/// A thread that has done so many operations while others could run gives way, under every policy: it may be spinning
+/// until another thread does something.
+const STREAK: u64 = 1000;
+/// In a random schedule, one in so many choices lets a wait time out though other threads can run.
+const EARLY_TIMEOUT: u64 = 8;
+/// Where a plan allows spurious wake-ups, one in so many choices tries one.
+const SPURIOUS: u64 = 4;
+/// Below every priority that a thread begins with.
+pub const LOWEST: u64 = 1 << 32;
+
+/// The priority that `order` gives to a thread; what it does not name is equal.
+fn priority_in(order: &Order, id: &ThreadId) -> u64 {
+    match order.first.iter().position(|thread| thread == id) {
+        _ if order.last.as_ref() == Some(id) => LOWEST,
+        Some(place) => u64::MAX - place as u64,
+        None => 1 << 63,
+    }
+}
+
+impl Follower {
+    fn priority(&mut self, index: usize, id: &ThreadId) -> u64 {
+        while self.priorities.len() <= index {
+            self.priorities.push(0);
+        }
+        if self.priorities[index] == 0 {
+            self.priorities[index] = match &self.plan.policy {
+                Policy::Ordered(order) => priority_in(order, id),
+                _ => {
+                    let path = id.path().iter().map(|&part| u64::from(part));
+                    mix([self.random.0].into_iter().chain(path)) | 1 << 63
+                }
+            };
+        }
+        self.priorities[index]
+    }
+
+    fn make_lowest(&mut self, index: usize) {
+        while self.priorities.len() <= index {
+            self.priorities.push(0);
+        }
+        self.lowest -= 1;
+        self.priorities[index] = self.lowest;
+    }
+}
+
+impl Scheduler {
+    /// A thread that may be able to run, by the policy; `None` when there is none.
+    pub fn pick_by_policy(&mut self) -> Option<usize> {
+        if !self.follower.free {
+            self.follower.free = true;
+            self.find_ready();
+        }
+        if self.ready.is_empty() {
+            return None;
+        }
+        if self.follower.sleeps_are_too_long()
+            && let Some(index) = self.end_longest_sleep()
+        {
+            return Some(index);
+        }
+        let fair = self.follower.must_be_fair();
+        if fair || matches!(self.follower.plan.policy, Policy::Random { .. }) {
+            return self.pick_randomly();
+        }
+        let gives_way = self.current_gives_way();
+        match &self.follower.plan.policy {
+            Policy::Priorities { .. } | Policy::Ordered(_) => self.pick_by_priority(gives_way),
+            Policy::PartialOrder { .. } => self.pick_by_score(),
+            Policy::Weighted(weights) => self.pick_by_weight(weights.interesting),
+            _ if gives_way => self.ready.after(current()),
+            _ if self.ready.contains(current()) => Some(current()),
+            _ => self.ready.after(usize::MAX),
+        }
+    }
+
+    /// Lets the wait with the earliest deadline time out, though other threads can run.
+    #[cold]
+    fn end_longest_sleep(&mut self) -> Option<usize> {
+        self.follower.last_expiry = self.follower.operations;
+        self.look_outside();
+        self.expire_earliest(Scheduler::may_expire_early)
+    }
+
+    /// Marks the threads that can run as ready, and no others. So the policy's choices do not depend on whether turns,
+    /// steps or a snapshot have led here.
+    #[cold]
+    fn find_ready(&mut self) {
+        for index in self.alive.iter() {
+            if self.can_run(index) {
+                self.ready.insert(index);
+            } else {
+                self.ready.remove(index);
+            }
+        }
+    }
+
+    /// The running thread is yielding, or has run for too long.
+    fn current_gives_way(&mut self) -> bool {
+        log::pending(current()).kind == EventKind::Yield as u8 || self.follower.streak >= STREAK
+    }
+
+    #[inline(never)]
+    fn pick_randomly(&mut self) -> Option<usize> {
+        if !self.timed.is_empty() && self.follower.random.below(EARLY_TIMEOUT) == 0 {
+            let waits = |&index: &usize| {
+                !self.threads[index].wait.rules().is_sleep
+                    && (self.can_run(index) || self.may_expire_early(index))
+            };
+            let timed: Vec<usize> = self.timed.iter().filter(waits).collect();
+            if !timed.is_empty() {
+                let index = timed[self.follower.random.below(timed.len() as u64) as usize];
+                if self.can_run(index) || self.expire(index) {
+                    return Some(index);
+                }
+            }
+        }
+        if self.follower.spurious_left() > 0 && self.follower.random.below(SPURIOUS) == 0 {
+            let index = self.follower.random.below(self.threads.len() as u64) as usize;
+            if !self.can_run(index) && self.wake_spuriously(index) {
+                return Some(index);
+            }
+        }
+        let nth = self.follower.random.below(self.ready.len());
+        self.ready.nth(nth)
+    }
+
+    #[inline(never)]
+    fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
+        let (changes, others) = match &self.follower.plan.policy {
+            Policy::Priorities { changes, .. } => (changes.as_slice(), Others::default()),
+            Policy::Ordered(order) => (&[][..], order.others),
+            _ => return None,
+        };
+        let mut demote = gives_way;
+        while changes.get(self.follower.change).is_some_and(|&at| at <= self.follower.operations) {
+            self.follower.change += 1;
+            demote = true;
+        }
+        if demote {
+            self.follower.make_lowest(current());
+            self.follower.streak = 0;
+        }
+        let mut best: Option<(u64, usize)> = None;
+        for index in self.ready.iter() {
+            let priority = self.follower.priority(index, &self.threads[index].id);
+            let id = |index: usize| &self.threads[index].id;
+            let is_better = best.is_none_or(|(highest, at)| {
+                let equals = || others.compare(id(index), id(at)).is_lt();
+                priority > highest || priority == highest && equals()
+            });
+            if is_better {
+                best = Some((priority, index));
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+}

@@ -1,0 +1,134 @@
+//! Two random policies that weigh threads: partial-order sampling, and the selectively uniform random walk.
+
+use threadbare_trace::{EventKind, ThreadId, Weights};
+use threadbare_wire::PendingRecord;
+
+use crate::entry::log;
+use crate::schedule::bits::Bits;
+use crate::schedule::scheduler::Scheduler;
+use crate::schedule::thread::Thread;
+use threadbare_trace::Random;
+
+fn overlap(one: [u64; 2], other: [u64; 2]) -> bool {
+    one[0] < other[0].saturating_add(other[1].max(1)) && other[0] < one[0].saturating_add(one[1].max(1))
+}
+
+fn span(operation: &PendingRecord) -> [u64; 2] {
+    [operation.object, u64::from(operation.size)]
+}
+
+/// The scores of partial-order sampling: one for each thread's next operation. 0 means that it is not drawn yet.
+#[derive(Default)]
+pub struct Scores(Vec<u64>);
+
+impl Scores {
+    fn of(&mut self, index: usize, random: &mut Random) -> u64 {
+        if self.0.len() <= index {
+            self.0.resize(index + 1, 0);
+        }
+        if self.0[index] == 0 {
+            self.0[index] = random.next() | 1;
+        }
+        self.0[index]
+    }
+
+    /// Thread `index` runs: threads whose next operation conflicts with its own draw again.
+    pub fn picked(&mut self, index: usize, alive: &Bits) {
+        let done = log::pending(index);
+        for other in alive.iter() {
+            let Some(score) = self.0.get_mut(other) else { break };
+            if other == index || *score != 0 && conflict(&done, &log::pending(other)) {
+                *score = 0;
+            }
+        }
+    }
+}
+
+fn conflict(one: &PendingRecord, other: &PendingRecord) -> bool {
+    let reads = |operation: &PendingRecord| {
+        matches!(EventKind::from_byte(operation.kind), Some(EventKind::Read | EventKind::AtomicLoad))
+    };
+    one.object != 0 && overlap(span(one), span(other)) && !(reads(one) && reads(other))
+}
+
+/// How far a selectively uniform random walk has come.
+#[derive(Default)]
+pub struct Walk {
+    /// How many interesting accesses are still to come, of threads that are not created yet.
+    to_come: Vec<(ThreadId, u64)>,
+    /// The same for threads that exist, by index.
+    left: Vec<u64>,
+    /// The thread that is to do the next interesting access.
+    intended: Option<usize>,
+}
+
+impl Walk {
+    pub fn new(weights: &Weights) -> Walk {
+        Walk { to_come: weights.counts.clone(), ..Walk::default() }
+    }
+
+    /// Takes note of threads that were created.
+    fn meet(&mut self, threads: &[Thread]) {
+        for new in &threads[self.left.len()..] {
+            let known = self.to_come.iter().position(|(thread, _)| *thread == new.id);
+            self.left.push(known.map_or(0, |known| self.to_come.swap_remove(known).1));
+        }
+    }
+
+    /// How many interesting accesses thread `index` has still to do, together with threads that it has yet to create.
+    fn weight(&self, index: usize, id: &ThreadId) -> u64 {
+        let descends = |thread: &ThreadId| thread.path().starts_with(id.path());
+        let created = self.to_come.iter().filter(|(thread, _)| descends(thread)).map(|(_, count)| count);
+        self.left[index] + created.sum::<u64>()
+    }
+}
+
+impl Scheduler {
+    #[inline(never)]
+    pub fn pick_by_score(&mut self) -> Option<usize> {
+        let follower = &mut self.follower;
+        self.ready.iter().max_by_key(|&index| follower.scores.of(index, &mut follower.random))
+    }
+
+    /// Any thread, except those that stand before an interesting access that is another thread's turn.
+    #[inline(never)]
+    pub fn pick_by_weight(&mut self, interesting: [u64; 2]) -> Option<usize> {
+        self.follower.walk.meet(&self.threads);
+        if self.follower.walk.intended.is_none_or(|index| self.threads[index].done) {
+            self.follower.walk.intended = self.draw_by_weight();
+        }
+        let intended = self.follower.walk.intended;
+        let counts = |index: usize| {
+            let pending = log::pending(index);
+            EventKind::from_byte(pending.kind).is_some_and(EventKind::is_access)
+                && overlap(span(&pending), interesting)
+        };
+        let free: Vec<usize> =
+            self.ready.iter().filter(|&index| Some(index) == intended || !counts(index)).collect();
+        let among = if free.is_empty() { self.ready.iter().collect() } else { free };
+        let next = among[self.follower.random.below(among.len() as u64) as usize];
+        let walk = &mut self.follower.walk;
+        if counts(next) {
+            walk.left[next] = walk.left[next].saturating_sub(1);
+            walk.intended = None;
+        } else if intended == Some(next) && log::pending(next).kind == EventKind::Fork as u8 {
+            // What it was intended for may be the new thread's to do.
+            walk.intended = None;
+        }
+        Some(next)
+    }
+
+    fn draw_by_weight(&mut self) -> Option<usize> {
+        let walk = &self.follower.walk;
+        let weight = |index: usize| (index, walk.weight(index, &self.threads[index].id));
+        let weights: Vec<(usize, u64)> = self.alive.iter().map(weight).collect();
+        let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
+        let mut drawn = if total == 0 { return None } else { self.follower.random.below(total) };
+        let found = weights.into_iter().find(|&(_, weight)| {
+            let here = drawn < weight;
+            drawn = drawn.saturating_sub(weight);
+            here
+        });
+        found.map(|(index, _)| index)
+    }
+}

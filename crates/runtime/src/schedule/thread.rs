@@ -1,0 +1,83 @@
+//! A logical thread.
+
+use std::ffi::c_void;
+
+use threadbare_trace::ThreadId;
+
+use super::context::Context;
+use super::wait::Wait;
+use crate::hooks::calls;
+use crate::os::processors::Affinity;
+use crate::signals::masks;
+use crate::sync::cancellation::Cancellation;
+use crate::sync::thread_end::{CleanupBuffer, Destructor};
+
+/// What a thread runs.
+pub type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
+
+pub struct Thread {
+    pub id: ThreadId,
+    /// How many threads it has created.
+    pub children: u32,
+    pub context: &'static Context,
+    pub calls: calls::Saved,
+    /// What it waits for, if anything.
+    pub wait: Wait,
+    /// When a timed wait or a sleep is over, in virtual time.
+    pub deadline: Option<u64>,
+    pub timed_out: bool,
+    /// Its wait is over for no reason.
+    pub woken: bool,
+    /// It is to handle a signal, and to wait again.
+    pub interrupted: bool,
+    pub done: bool,
+    /// Its routine and what that is called with; the main thread has none.
+    pub start: Option<(Routine, *mut c_void)>,
+    pub result: *mut c_void,
+    pub detached: bool,
+    /// Destructors of thread-local variables, with the variables.
+    pub destructors: Vec<(Destructor, *mut c_void)>,
+    /// Clean-up handlers of C code, innermost last.
+    pub cleanups: Vec<*mut CleanupBuffer>,
+    pub cancellation: Cancellation,
+    pub handlers: masks::Signals,
+    /// Signals sent to it that it has not had, one bit each.
+    pub signals: u64,
+    /// It waits at a cancellation point.
+    pub cancellable: bool,
+    /// What its last event brought: a value read or written.
+    pub last_value: u64,
+    /// Read-write locks it holds for reading; other locks name their owner themselves.
+    pub read_locks: Vec<u64>,
+    /// The processors it may run on, as the program sees it.
+    pub affinity: Affinity,
+}
+
+impl Thread {
+    pub fn new(id: ThreadId, context: &'static Context, calls: calls::Saved) -> Thread {
+        Thread {
+            id,
+            children: 0,
+            context,
+            calls,
+            wait: Wait::Nothing,
+            deadline: None,
+            timed_out: false,
+            woken: false,
+            interrupted: false,
+            done: false,
+            start: None,
+            result: std::ptr::null_mut(),
+            detached: false,
+            destructors: Vec::new(),
+            cleanups: Vec::new(),
+            cancellation: Cancellation::default(),
+            handlers: masks::Signals::default(),
+            signals: 0,
+            cancellable: false,
+            last_value: 0,
+            read_locks: Vec::new(),
+            affinity: Affinity::ALL,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! How a thread ends: unwinding, clean-up handlers, destructors of thread-local variables and of keys.
+
+use std::ffi::{c_int, c_void};
+
+use threadbare_trace::EventKind;
+
+use crate::entry::log::{self, Entry};
+use crate::entry::modules::{_Unwind_GetCFA, UnwindContext};
+use crate::schedule::carrier::Carrier;
+use crate::schedule::scheduler::{self, Operation, point};
+
+pub type Destructor = unsafe extern "C" fn(*mut c_void);
+
+/// Destructors of thread-specific keys, by key.
+static KEYS: Carrier<Vec<(libc::pthread_key_t, Destructor)>> = Carrier::new(Vec::new());
+
+/// The program has made a key.
+pub fn add_key(key: libc::pthread_key_t, destructor: Destructor) {
+    KEYS.with(|keys| keys.push((key, destructor)));
+}
+
+/// The program deletes a key.
+pub fn remove_key(key: libc::pthread_key_t) {
+    KEYS.with(|keys| keys.retain(|&(other, _)| other != key));
+}
+
+/// Ends the running thread.
+pub fn end(result: *mut c_void) -> ! {
+    run_thread_locals();
+    run_keys();
+    scheduler::with_me(|me| me.result = result);
+    point(Operation::new(EventKind::End, 0, 0));
+    Entry::new(EventKind::End, 0, 0).write();
+    scheduler::end_thread()
+}
+
+#[repr(C)]
+struct Exception {
+    class: u64,
+    cleanup: *mut c_void,
+    private: [u64; 4],
+}
+
+type Stop = extern "C" fn(c_int, c_int, u64, *mut Exception, *mut UnwindContext, *mut c_void) -> c_int;
+
+unsafe extern "C" {
+    fn _Unwind_ForcedUnwind(exception: *mut Exception, stop: Stop, argument: *mut c_void) -> c_int;
+    fn siglongjmp(buffer: *mut CleanupBuffer, value: c_int) -> !;
+}
+
+/// Unwinds the running thread and ends it: destructors and clean-up handlers run on the way.
+pub fn exit(result: *mut c_void) -> ! {
+    extern "C" fn stop(
+        _: c_int,
+        actions: c_int,
+        _: u64,
+        _: *mut Exception,
+        context: *mut UnwindContext,
+        result: *mut c_void,
+    ) -> c_int {
+        const END_OF_STACK: c_int = 16;
+        const NO_REASON: c_int = 0;
+        let base = log::stack_span(scheduler::current()).base;
+        // SAFETY: the unwinder's context.
+        let stack_pointer = unsafe { _Unwind_GetCFA(context) } as u64;
+        if let Some(buffer) = scheduler::with_me(|me| me.cleanups.last().copied()) {
+            // SAFETY: `__pthread_register_cancel` was given it by a function of this thread, whose frame is still
+            // there: it unregisters the buffer before it returns.
+            if actions & END_OF_STACK != 0 || unsafe { (*buffer).stack_pointer() } <= stack_pointer {
+                scheduler::with_me(|me| {
+                    me.cleanups.pop();
+                    me.result = result;
+                });
+                // SAFETY: as above. The code there calls the handler and then `__pthread_unwind_next`.
+                unsafe { siglongjmp(buffer, 1) };
+            }
+        }
+        // The frames of the runtime and of libc outside the thread's routine hold nothing to clean up.
+        if actions & END_OF_STACK != 0 || stack_pointer >= base {
+            end(result);
+        }
+        NO_REASON
+    }
+    let exception =
+        Box::leak(Box::new(Exception { class: 0, cleanup: std::ptr::null_mut(), private: [0; 4] }));
+    // SAFETY: the exception is never freed, and `stop` has the signature that the unwinder calls.
+    unsafe { _Unwind_ForcedUnwind(exception, stop, result) };
+    end(result)
+}
+
+/// What `pthread_cleanup_push` in C (without `-fexceptions`) leaves on the stack: glibc's
+/// `__pthread_unwind_buf_t`, which begins like a `sigjmp_buf`.
+#[repr(C)]
+pub struct CleanupBuffer {
+    registers: [u64; 8],
+    mask_was_saved: c_int,
+    private: [*mut c_void; 4],
+}
+
+impl CleanupBuffer {
+    /// A jump there restores the signal mask too.
+    pub fn restores_mask(&self) -> bool {
+        self.mask_was_saved != 0
+    }
+
+    /// The stack pointer to go back to. glibc hides it with a secret of the process.
+    pub fn stack_pointer(&self) -> u64 {
+        const RSP: usize = 6;
+        let guard: u64;
+        // SAFETY: glibc keeps the pointer guard there in every thread.
+        unsafe { std::arch::asm!("mov {}, fs:[0x30]", out(reg) guard, options(nostack, readonly, pure)) };
+        self.registers[RSP].rotate_right(17) ^ guard
+    }
+}
+
+/// Destroys the running thread's C++ and Rust thread-locals, as the end of a thread does and `exit` too. (The
+/// main thread's are libc's.)
+pub fn run_thread_locals() {
+    while let Some((destructor, object)) = scheduler::with_me(|me| me.destructors.pop()) {
+        // SAFETY: the program registered both for this.
+        unsafe { destructor(object) };
+    }
+}
+
+/// Runs the destructors of thread-specific keys, as the end of a thread does and `exit` does not.
+fn run_keys() {
+    const ROUNDS: usize = 4;
+    for _ in 0..ROUNDS {
+        let mut ran = false;
+        // A destructor may make and delete keys.
+        for i in 0.. {
+            let Some((key, destructor)) = KEYS.with(|keys| keys.get(i).copied()) else { break };
+            // SAFETY: a key that exists, on the running thread's own storage.
+            unsafe {
+                let value = libc::pthread_getspecific(key);
+                if !value.is_null() {
+                    libc::pthread_setspecific(key, std::ptr::null());
+                    destructor(value);
+                    ran = true;
+                }
+            }
+        }
+        if !ran {
+            break;
+        }
+    }
+}
