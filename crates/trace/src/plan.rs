@@ -8,7 +8,7 @@ use crate::{EventKind, ThreadId, ThreadIndex};
 /// count.
 ///
 /// The same plan gives the same run. Addresses in a plan are those of one build under fixed layout; what
-/// outlives a build is a [`Clip`](crate::Clip).
+/// outlives a build is a clip (crate `formats`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Who goes first, turn by turn; a turn that cannot be taken ends the run as diverged.
