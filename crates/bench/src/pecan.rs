@@ -10,7 +10,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use crate::build;
-use crate::subjects::{self, Expected, Pecan, Subject};
+use crate::subjects::{self, Expected, Pecan, SourceLine, Subject};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -29,13 +29,7 @@ struct Finding {
     failure: String,
     unit: Option<String>,
     harm: Option<String>,
-    locations: Vec<Place>,
-}
-
-#[derive(Deserialize)]
-struct Place {
-    file: String,
-    line: u32,
+    locations: Vec<SourceLine>,
 }
 
 impl Finding {
@@ -48,7 +42,7 @@ impl Finding {
     }
 
     fn describe(&self) -> String {
-        let name = |place: &Place| {
+        let name = |place: &SourceLine| {
             let file = Path::new(&place.file).file_name().unwrap_or_default();
             format!("{}:{}", file.to_string_lossy(), place.line)
         };

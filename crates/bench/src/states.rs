@@ -15,7 +15,7 @@ use crate::build::{self, INSTRUMENTED};
 use crate::subjects;
 
 /// Long runs are looked at this far.
-const MOST_DECISIONS: usize = 2000;
+const MAX_DECISIONS: usize = 2000;
 
 pub fn run(states: u64) -> Result<bool, Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
@@ -107,7 +107,7 @@ fn in_full(run: &Run<'_>, histories: &mut Histories) -> Vec<(u64, State)> {
     let mut threads: Vec<u32> = Vec::new();
     let mut memory: HashMap<u64, u8> = HashMap::new();
     let mut states = Vec::new();
-    for decision in run.decisions().take(MOST_DECISIONS) {
+    for decision in run.decisions().take(MAX_DECISIONS) {
         while done < decision.records
             && let Some(record) = records.next()
         {

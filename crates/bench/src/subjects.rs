@@ -73,16 +73,19 @@ fn all_in(folder: &str, extension: &str) -> Result<BTreeMap<PathBuf, Subject>, B
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Line {
-    Finding { kind: String, failure: String, locations: Vec<Place>, clip: PathBuf, run: u64 },
+    Finding { kind: String, failure: String, locations: Vec<SourceLine>, clip: PathBuf, run: u64 },
     Summary { runs: u64, seconds: f64 },
 }
 
+/// A location of a finding in `--json`.
 #[derive(Deserialize)]
-pub struct Place {
+pub struct SourceLine {
+    pub file: String,
+    pub line: u32,
     pub function: String,
 }
 
-impl Place {
+impl SourceLine {
     /// In Rust, the function's path goes before its name.
     fn is_in(&self, function: &str) -> bool {
         self.function.rsplit("::").next() == Some(function)

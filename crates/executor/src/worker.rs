@@ -39,7 +39,7 @@ pub struct Target {
     /// Variables on top of those that the tool has.
     pub environment: Vec<(OsString, OsString)>,
     /// Tells its process id from that of others which run at the same time, as programs may name files by it.
-    pub lane: u32,
+    pub pid_offset: u32,
 }
 
 /// What a run may use.
@@ -128,7 +128,7 @@ impl Worker {
         check_limits().map_err(spawn_error)?;
         let memory = Memory::create().map_err(spawn_error)?;
         memory.write_code(&library_code(&program));
-        memory.control().lane.store(target.lane, Ordering::Relaxed);
+        memory.control().pid_offset.store(target.pid_offset, Ordering::Relaxed);
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let (socket, theirs) = socket_pair().map_err(spawn_error)?;
         let server = command(target, &directory, &memory, &output, &theirs)

@@ -167,9 +167,10 @@ fn random_devices_of_cpp_come_from_the_plan() {
 #[test]
 fn lanes_have_process_ids_of_their_own() {
     let built = Built::new("outside.c");
-    let id = |lane: u32| {
+    let id = |pid_offset: u32| {
         let program = built.program().to_owned();
-        let target = Target { program, arguments: vec!["process_id".into()], lane, ..Target::default() };
+        let target =
+            Target { program, arguments: vec!["process_id".into()], pid_offset, ..Target::default() };
         let mut worker = Worker::start(&target, &Limits::default()).expect("it starts");
         outcome(&worker.run(&Plan::default()).expect("it runs"))
     };

@@ -30,7 +30,7 @@ const PAGE: u64 = 0x1000;
 /// time, and the tests of a suite follow one another in the same program.
 static LAST: Mutex<VecDeque<(Identity, Arc<Image>)>> = Mutex::new(VecDeque::new());
 /// A program and the libraries that matter.
-const MOST_KEPT: usize = 4;
+const MAX_KEPT: usize = 4;
 
 /// An executable or shared object.
 pub(crate) struct Image {
@@ -102,7 +102,7 @@ impl Image {
         let image = Image::parse(bytes.into())
             .map_err(|reason| ProgramError::NotAnExecutable { path: path.into(), reason })?;
         let image = Arc::new(image);
-        last.truncate(MOST_KEPT - 1);
+        last.truncate(MAX_KEPT - 1);
         last.push_front((identity, Arc::clone(&image)));
         Ok(image)
     }

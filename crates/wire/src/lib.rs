@@ -155,7 +155,7 @@ pub struct Control {
     /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
     pub contexts: AtomicU32,
     /// Written by the tool: tells the program's process id from those of others that run at the same time.
-    pub lane: AtomicU32,
+    pub pid_offset: AtomicU32,
     /// How the run ended, as far as it said so itself.
     pub end: EndSlot,
     /// Races recorded.

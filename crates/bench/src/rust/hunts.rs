@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::Result;
 use super::suite::Suite;
 use crate::build;
+use crate::subjects::SourceLine;
 
 /// A line of `cargo threadbare test --json`, as far as it is used here.
 #[derive(Deserialize)]
@@ -25,16 +26,10 @@ enum Line {
 struct Finding {
     kind: String,
     failure: String,
-    locations: Vec<Place>,
+    locations: Vec<SourceLine>,
     clip: Option<PathBuf>,
     run: u64,
     test: String,
-}
-
-#[derive(Deserialize)]
-struct Place {
-    file: String,
-    line: u32,
 }
 
 #[derive(Deserialize)]

@@ -69,7 +69,7 @@ fn incomplete() -> Problem {
 
 /// A test, for the worker with this number.
 fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Test {
-    let target = Target { lane: worker, ..case.executable.target(case.arguments.clone()) };
+    let target = Target { pid_offset: worker, ..case.executable.target(case.arguments.clone()) };
     let origin = Origin {
         target: case.executable.path.to_string_lossy().into_owned(),
         compiler_arguments: case.executable.recipe.clone(),

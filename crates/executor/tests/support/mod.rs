@@ -129,7 +129,7 @@ pub struct Subject {
 const RANDOM_RUNS: u64 = 100;
 const PRIORITY_RUNS: u64 = 50;
 /// More than the schedules of any scenario that is exhausted.
-const MOST_RUNS: u64 = 5_000;
+const MAX_RUNS: u64 = 5_000;
 
 impl Subject {
     /// Finds out what is shared, until nothing new turns up.
@@ -180,7 +180,7 @@ impl Subject {
     /// How the program ends, over all schedules there are.
     pub fn all_outcomes(&mut self) -> BTreeSet<String> {
         let mut outcomes = BTreeSet::new();
-        let exhausted = exhaust(&mut self.worker, &self.plan, MOST_RUNS, |run| {
+        let exhausted = exhaust(&mut self.worker, &self.plan, MAX_RUNS, |run| {
             outcomes.insert(outcome(run));
         });
         let exhausted = exhausted.unwrap_or_else(|error| panic!("{}: {error}", self.name));

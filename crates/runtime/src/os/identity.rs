@@ -21,7 +21,7 @@ pub fn thread_id() -> libc::pid_t {
 
 pub fn process_id() -> libc::pid_t {
     let offsets = (HIGHEST - PROCESS) / APART;
-    let pid_offset = log::control().lane.load(Ordering::Relaxed) as libc::pid_t % offsets;
+    let pid_offset = log::control().pid_offset.load(Ordering::Relaxed) as libc::pid_t % offsets;
     PROCESS + pid_offset * APART
 }
 
