@@ -1,7 +1,6 @@
 //! The strategies by name, and the one that combines several.
 
-use threadbare_search::registry::GENERAL;
-use threadbare_search::{Settings, Strategy, StrategyEntry};
+use threadbare_search::{Settings, Strategy, StrategyEntry, general};
 
 use crate::Pipeline;
 
@@ -10,7 +9,7 @@ const METHODS: &[StrategyEntry] = &[threadbare_rank::STRATEGY, threadbare_predic
 
 /// Every strategy that users can name, the methods first.
 pub fn all() -> impl Iterator<Item = &'static StrategyEntry> {
-    METHODS.iter().chain(GENERAL)
+    METHODS.iter().chain(general::STRATEGIES)
 }
 
 /// The strategy with this name.

@@ -6,10 +6,9 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`strategy`] | the trait [`Strategy`] and what it speaks in: [`Schedule`], [`Token`], [`Next`], [`Conclusion`] |
+//! | [`strategy`] | the trait [`Strategy`] and what it speaks in: [`StrategyEntry`], [`Schedule`], [`Token`], [`Next`], [`Conclusion`] |
 //! | [`feedback`] | what a strategy is told of a run |
 //! | [`knowledge`] | what becomes known of the program as a search goes: shared memory, threads, length |
-//! | [`registry`] | every strategy by name |
 //! | [`general`] | the strategies that are no method of their own: `dfs`, `random`, `pct`, `pos`, `surw`, the two bounds |
 //! | [`reorder`] | what a trace says of its events, and other schedules of the same events |
 //! | [`tuple`](mod@tuple) | where a schedule stands in a ranking |
@@ -35,7 +34,6 @@ pub mod feedback;
 pub mod general;
 pub mod knowledge;
 mod one_worker;
-pub mod registry;
 pub mod reorder;
 pub mod strategy;
 pub mod tuple;
@@ -43,8 +41,8 @@ pub mod tuple;
 pub use feedback::{CodePoint, Decision, Feedback, Operation, Recording};
 pub use knowledge::Knowledge;
 pub use one_worker::{Answered, Search, run_schedule};
-pub use registry::StrategyEntry;
 pub use strategy::{
-    Anomaly, Conclusion, Evidence, Harm, Next, Outstanding, Participant, Schedule, Settings, Strategy, Token,
+    Anomaly, Conclusion, Evidence, Harm, Next, Outstanding, Participant, Schedule, Settings, Strategy,
+    StrategyEntry, Token,
 };
 pub use tuple::{InvalidTuple, Tuple, Variables};

@@ -49,6 +49,15 @@ pub trait Strategy: Send {
     }
 }
 
+/// A strategy that users can name.
+#[derive(Clone, Copy)]
+pub struct StrategyEntry {
+    pub name: &'static str,
+    /// What it does, as `--help` says it.
+    pub summary: &'static str,
+    pub make: fn(Settings) -> Box<dyn Strategy>,
+}
+
 /// A strategy's answer to [`ask`](Strategy::ask).
 #[allow(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,9 +3,16 @@
 use threadbare_trace::ThreadIndex;
 
 use super::Tree;
-use crate::{Decision, Settings};
+use crate::{Decision, Settings, StrategyEntry};
 
-pub fn delay_bound(settings: Settings) -> Tree {
+/// This strategy, by name.
+pub const STRATEGY: StrategyEntry = StrategyEntry {
+    name: "delay-bound",
+    summary: "every schedule with few delays",
+    make: |settings| Box::new(delay_bound(settings)),
+};
+
+fn delay_bound(settings: Settings) -> Tree {
     let bound = settings.bound;
     Tree::new("delay-bound", settings, bound, delays)
 }

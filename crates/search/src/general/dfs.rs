@@ -3,9 +3,16 @@
 use threadbare_trace::ThreadIndex;
 
 use super::Tree;
-use crate::{Decision, Settings};
+use crate::{Decision, Settings, StrategyEntry};
 
-pub fn dfs(settings: Settings) -> Tree {
+/// This strategy, by name.
+pub const STRATEGY: StrategyEntry = StrategyEntry {
+    name: "dfs",
+    summary: "every schedule, depth first",
+    make: |settings| Box::new(dfs(settings)),
+};
+
+fn dfs(settings: Settings) -> Tree {
     Tree::new("dfs", settings, 0, nothing).without_repeats()
 }
 

@@ -1,7 +1,8 @@
 //! The strategies that need no method of their own.
 //!
 //! `rank` and the hunt are measured by them, and they are there for those who know them. A strategy that draws a policy
-//! for each run is a [`Sampler`]; one that goes through the tree of decisions is a [`Tree`].
+//! for each run is a [`Sampler`]; one that goes through the tree of decisions is a [`Tree`]. A new strategy is one file
+//! with its `STRATEGY`, and its name in [`STRATEGIES`].
 
 mod delay_bound;
 mod dfs;
@@ -13,12 +14,18 @@ mod sampler;
 mod surw;
 mod tree;
 
-pub use delay_bound::delay_bound;
-pub use dfs::dfs;
-pub use pct::pct;
-pub use pos::pos;
-pub use preemption_bound::preemption_bound;
-pub use random::random;
 pub use sampler::Sampler;
-pub use surw::{Surw, surw};
 pub use tree::{Cost, Tree};
+
+use crate::StrategyEntry;
+
+/// The strategies of this crate, as `--help` lists them.
+pub const STRATEGIES: &[StrategyEntry] = &[
+    dfs::STRATEGY,
+    random::STRATEGY,
+    pct::STRATEGY,
+    pos::STRATEGY,
+    preemption_bound::STRATEGY,
+    delay_bound::STRATEGY,
+    surw::STRATEGY,
+];

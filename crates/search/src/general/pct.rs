@@ -3,12 +3,19 @@
 use threadbare_trace::{Policy, Random};
 
 use super::Sampler;
-use crate::{Knowledge, Settings};
+use crate::{Knowledge, Settings, StrategyEntry};
 
 /// Change points: bugs of depth 3.
 const CHANGES: u64 = 2;
 
-pub fn pct(settings: Settings) -> Sampler {
+/// This strategy, by name.
+pub const STRATEGY: StrategyEntry = StrategyEntry {
+    name: "pct",
+    summary: "random priorities, few changes",
+    make: |settings| Box::new(pct(settings)),
+};
+
+fn pct(settings: Settings) -> Sampler {
     Sampler::new("pct", settings, draw)
 }
 

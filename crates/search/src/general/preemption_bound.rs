@@ -3,9 +3,16 @@
 use threadbare_trace::ThreadIndex;
 
 use super::Tree;
-use crate::{Decision, Settings};
+use crate::{Decision, Settings, StrategyEntry};
 
-pub fn preemption_bound(settings: Settings) -> Tree {
+/// This strategy, by name.
+pub const STRATEGY: StrategyEntry = StrategyEntry {
+    name: "preemption-bound",
+    summary: "every schedule with few preemptions",
+    make: |settings| Box::new(preemption_bound(settings)),
+};
+
+fn preemption_bound(settings: Settings) -> Tree {
     let bound = settings.bound;
     Tree::new("preemption-bound", settings, bound, preemptions)
 }

@@ -5,10 +5,17 @@ use std::collections::BTreeMap;
 
 use threadbare_trace::{Plan, Policy, Random, ThreadId, ThreadIndex, Weights};
 
-use crate::{Feedback, Knowledge, Next, Schedule, Settings, Strategy, Token};
+use crate::{Feedback, Knowledge, Next, Schedule, Settings, Strategy, StrategyEntry, Token};
+
+/// This strategy, by name.
+pub const STRATEGY: StrategyEntry = StrategyEntry {
+    name: "surw",
+    summary: "selectively uniform random walk",
+    make: |settings| Box::new(surw(settings)),
+};
 
 #[derive(Debug)]
-pub struct Surw {
+struct Surw {
     knowledge: Knowledge,
     random: Random,
     asked: u64,
@@ -16,7 +23,7 @@ pub struct Surw {
     counts: BTreeMap<[u64; 2], BTreeMap<ThreadId, u64>>,
 }
 
-pub fn surw(settings: Settings) -> Surw {
+fn surw(settings: Settings) -> Surw {
     let random = Random(settings.plan.seed);
     let plan = Plan { decisions: true, ..settings.plan };
     Surw { knowledge: Knowledge::new(plan), random, asked: 0, counts: BTreeMap::new() }
