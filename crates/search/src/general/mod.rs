@@ -9,6 +9,7 @@ mod dfs;
 mod pct;
 mod pos;
 mod preemption_bound;
+mod priorities;
 mod random;
 mod sampler;
 mod surw;
@@ -24,6 +25,7 @@ pub const STRATEGIES: &[StrategyEntry] = &[
     dfs::STRATEGY,
     random::STRATEGY,
     pct::STRATEGY,
+    priorities::STRATEGY,
     pos::STRATEGY,
     preemption_bound::STRATEGY,
     delay_bound::STRATEGY,
