@@ -9,7 +9,6 @@ mod dfs;
 mod pct;
 mod pos;
 mod preemption_bound;
-mod priorities;
 mod random;
 mod sampler;
 mod surw;
@@ -25,7 +24,6 @@ pub const STRATEGIES: &[StrategyEntry] = &[
     dfs::STRATEGY,
     random::STRATEGY,
     pct::STRATEGY,
-    priorities::STRATEGY,
     pos::STRATEGY,
     preemption_bound::STRATEGY,
     delay_bound::STRATEGY,
