@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `terminal` | text for a person: columns of source lines, summaries |
 //! | `json` | one JSON object a line, as `docs/json.md` describes |
+//! | `list` | one line for each finding |
 //!
 //! # A format in one file
 //!
@@ -27,6 +28,7 @@
 //! ```
 
 mod json;
+mod list;
 mod progress;
 mod terminal;
 
@@ -85,6 +87,11 @@ pub const FORMATS: &[Format] = &[
         make: |config, out| Box::new(terminal::Terminal::new(config, out)),
     },
     Format { name: "json", summary: "one JSON object a line", make: |_, out| Box::new(json::Json::new(out)) },
+    Format {
+        name: "list",
+        summary: "one line for each finding",
+        make: |_, out| Box::new(list::List::new(out)),
+    },
 ];
 
 /// The format with this name.
