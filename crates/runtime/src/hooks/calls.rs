@@ -6,7 +6,7 @@
 
 use std::arch::naked_asm;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use threadbare_wire::Stack;
 
@@ -28,8 +28,9 @@ pub struct Call {
     node: u32,
 }
 
-/// The running thread's first free slot; null while the runtime is inactive.
-static TOP: Carrier<*mut Call> = Carrier::new(std::ptr::null_mut());
+/// The running thread's first free slot; null while the runtime is inactive. A handler reads it too, whatever it has
+/// interrupted, so it is an atomic.
+static TOP: AtomicPtr<Call> = AtomicPtr::new(std::ptr::null_mut());
 
 #[derive(Default)]
 struct Tree {
@@ -72,7 +73,9 @@ pub fn create(index: usize) -> Option<Saved> {
 
 /// Makes another thread's stack the current one; returns the one that was.
 pub fn exchange(load: Saved) -> Saved {
-    Saved(TOP.replace(load.0))
+    let before = TOP.load(Ordering::Relaxed);
+    TOP.store(load.0, Ordering::Relaxed);
+    Saved(before)
 }
 
 export! {
@@ -83,7 +86,7 @@ export! {
 }
 
 extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
-    let mut top = TOP.get();
+    let mut top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
         return;
     }
@@ -94,7 +97,7 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
             top = top.sub(1);
         }
         top.write(Call { pc: return_address, stack_pointer, node: 0 });
-        TOP.set(top.add(1));
+        TOP.store(top.add(1), Ordering::Relaxed);
     }
     if log::records_functions() {
         log::function(true, inside);
@@ -109,7 +112,7 @@ export! {
 }
 
 extern "C" fn leave(inside: u64) {
-    let top = TOP.get();
+    let top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
         return;
     }
@@ -119,14 +122,34 @@ extern "C" fn leave(inside: u64) {
     // SAFETY: as in `enter`; the bottom entry stays.
     unsafe {
         if (*top.sub(1)).stack_pointer != u64::MAX {
-            TOP.set(top.sub(1));
+            TOP.store(top.sub(1), Ordering::Relaxed);
         }
     }
 }
 
 /// The number of the running thread's call stack.
 pub fn current() -> u32 {
-    let top = TOP.get();
+    number(child)
+}
+
+/// The same, for a handler that ends the run. It may have interrupted anything, so it borrows and allocates nothing:
+/// calls that have no number yet get one in the shared file alone. That is all the tool reads.
+pub fn last() -> u32 {
+    number(|parent, pc| {
+        let stacks = &log::control().stacks;
+        let node = stacks.load(Ordering::Relaxed);
+        if !log::set_stack(node, Stack { pc, parent, unused: 0 }) {
+            return parent;
+        }
+        stacks.store(node + 1, Ordering::Relaxed);
+        node
+    })
+}
+
+/// The number of the running thread's call stack; `child` gives numbers to calls that have none.
+#[inline(always)]
+fn number(child: impl Fn(u32, u64) -> u32) -> u32 {
+    let top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
         return 0;
     }
@@ -185,7 +208,7 @@ pub fn innermost() -> u64 {
 
 /// The stack pointer of the running thread's innermost instrumented function.
 pub fn innermost_stack_pointer() -> u64 {
-    let top = TOP.get();
+    let top = TOP.load(Ordering::Relaxed);
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
 }

@@ -8,6 +8,8 @@
 //! that wait for it become `ready`, which means that their wait may be over. Whether it is, is checked when a thread is
 //! picked. So to release an object costs no more than the number of threads that wait.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use threadbare_trace::{End, EventKind, FailureKind, Outcome, StackIndex, ThreadId, ThreadIndex};
 use threadbare_wire::{CodePlace, PendingRecord};
 
@@ -91,8 +93,10 @@ pub struct Scheduler {
 
 /// Exists whenever the runtime is active.
 static SCHEDULER: Carrier<Option<Scheduler>> = Carrier::new(None);
-/// The thread that runs.
-static CURRENT: Carrier<usize> = Carrier::new(0);
+/// The thread that runs. A handler reads it too, whatever it has interrupted, so it is an atomic.
+static CURRENT: AtomicU32 = AtomicU32::new(0);
+/// The scheduler is lent at the moment.
+static LENT: AtomicBool = AtomicBool::new(false);
 /// There is more than one thread, or was: schedule points count and events are recorded.
 static RUNNING: Carrier<bool> = Carrier::new(false);
 
@@ -100,7 +104,17 @@ static RUNNING: Carrier<bool> = Carrier::new(false);
 /// threads, and records no event.
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&mut Scheduler) -> R) -> R {
-    SCHEDULER.with(|sched| work(sched.as_mut().expect("the runtime is active")))
+    SCHEDULER.with(|sched| {
+        LENT.store(true, Ordering::Relaxed);
+        let result = work(sched.as_mut().expect("the runtime is active"));
+        LENT.store(false, Ordering::Relaxed);
+        result
+    })
+}
+
+/// A handler that has interrupted somebody to whom the scheduler is lent must not borrow it.
+pub fn is_lent() -> bool {
+    LENT.load(Ordering::Relaxed)
 }
 
 /// Lends the running thread to `work`, under the same rule.
@@ -112,7 +126,7 @@ pub fn with_me<R>(work: impl FnOnce(&mut Thread) -> R) -> R {
 /// The index of the running thread.
 #[inline(always)]
 pub fn current() -> usize {
-    CURRENT.get()
+    CURRENT.load(Ordering::Relaxed) as usize
 }
 
 /// There is more than one thread, or was: schedule points count and events are recorded.
@@ -423,7 +437,9 @@ fn switch_to(next: usize) {
     if masks::are_different() {
         masks::suspend();
     }
-    let me = CURRENT.replace(next);
+    let me = current();
+    debug_assert_ne!(me, next, "the running thread is switched to");
+    CURRENT.store(next as u32, Ordering::Relaxed);
     let (save, load) = with(|sched| {
         sched.threads[me].calls = calls::exchange(sched.threads[next].calls);
         (sched.threads[me].context, sched.threads[next].context)

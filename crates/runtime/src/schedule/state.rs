@@ -107,9 +107,10 @@ pub fn ends(index: usize) {
 
 /// The state that the program is in, between two operations.
 pub fn number(sched: &Scheduler) -> u64 {
+    settle();
+    let printed = bytes_printed();
     let number = with(|state| {
-        state.settle();
-        state.look_at_output(scheduler::current());
+        state.look_at_output(scheduler::current(), printed);
         let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
         let wakeups = state.wakeups(sched);
         let shared =
@@ -119,9 +120,20 @@ pub fn number(sched: &Scheduler) -> u64 {
     number.unwrap_or(0)
 }
 
-/// Reads what was written since this was last called, while it is still there.
+/// Reads the memory that was accessed since this was last called, while it is still there. Nothing is borrowed while it
+/// reads: if the memory is gone, a handler finds all in order.
 pub fn settle() {
-    with(State::settle);
+    for (start, len) in with(|state| std::mem::take(&mut state.under_way)).into_iter().flatten() {
+        let end = start + len;
+        for granule in start >> 3..end.div_ceil(8) {
+            let (low, high) = (start.max(granule << 3), end.min((granule + 1) << 3));
+            let accessed = (((1u16 << (high - low)) - 1) << (low & 7)) as u8;
+            // SAFETY: the program has accessed a byte of these eight, which are in one page with it. Whoever takes memory
+            // away calls this before.
+            let word = unsafe { ((granule << 3) as *const u64).read_volatile() };
+            with(|state| state.look(granule, accessed, word));
+        }
+    }
 }
 
 /// Accesses that are under way are not read back: the memory may not be there.
@@ -161,24 +173,17 @@ impl State {
         self.outside = mix([self.outside, self.histories[me]]);
     }
 
-    /// Reads the memory that was accessed since this was last called.
-    fn settle(&mut self) {
-        for (start, len) in std::mem::take(&mut self.under_way) {
-            let end = start + len;
-            for granule in start >> 3..end.div_ceil(8) {
-                let (low, high) = (start.max(granule << 3), end.min((granule + 1) << 3));
-                let cell = self.cells.entry(granule).or_default();
-                cell.accessed |= (((1u16 << (high - low)) - 1) << (low & 7)) as u8;
-                let term = cell.read(granule);
-                self.contents = self.contents.wrapping_sub(cell.term).wrapping_add(term);
-                cell.term = term;
-            }
-        }
+    /// The eight bytes of memory `granule` hold `word`, and these of them were accessed.
+    fn look(&mut self, granule: u64, accessed: u8, word: u64) {
+        let cell = self.cells.entry(granule).or_default();
+        cell.accessed |= accessed;
+        let term = cell.of(granule, word);
+        self.contents = self.contents.wrapping_sub(cell.term).wrapping_add(term);
+        cell.term = term;
     }
 
     /// Notes that thread `me` printed, if it did.
-    fn look_at_output(&mut self, me: usize) {
-        let printed = bytes_printed();
+    fn look_at_output(&mut self, me: usize, printed: u64) {
         if printed != self.printed {
             self.printed = printed;
             self.leaves(me);
@@ -208,14 +213,11 @@ impl State {
 }
 
 impl Cell {
-    fn read(&self, granule: u64) -> u64 {
+    /// The term for these eight bytes. Those that were not accessed do not count.
+    fn of(&self, granule: u64, word: u64) -> u64 {
         let bytes = (0..8).filter(|byte| self.accessed >> byte & 1 == 1);
-        let content = bytes.fold(0, |content, byte| {
-            // SAFETY: a byte that the program accessed.
-            let value = unsafe { (((granule << 3) + byte) as *const u8).read() };
-            content | u64::from(value) << (byte * 8)
-        });
-        mix([granule, u64::from(self.accessed), content])
+        let mask = bytes.fold(0, |mask, byte| mask | 0xff << (byte * 8));
+        mix([granule, u64::from(self.accessed), word & mask])
     }
 }
 
@@ -224,7 +226,7 @@ impl Cell {
 /// # Safety
 /// They can be read.
 unsafe fn contents(start: u64, len: u64) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that these bytes can be read.
     let words =
         (start..start + len).step_by(8).map(|at| unsafe { log::read_memory(at, (start + len - at).min(8)) });
     mix([len].into_iter().chain(words))

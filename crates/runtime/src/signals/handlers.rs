@@ -6,17 +6,19 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, FailureKind};
-use threadbare_wire::STOP_SIGNAL;
+use threadbare_trace::{End, FailureKind, StackIndex, ThreadIndex};
+use threadbare_wire::{CodePlace, STOP_SIGNAL};
 
 use super::bit;
 use super::masks::{self, UNBLOCKABLE, with_mine};
 use crate::active;
 use crate::entry::real::real;
 use crate::entry::{library_code, log, modules};
+use crate::hooks::calls;
+use crate::os::system;
 use crate::schedule::carrier::Carrier;
-use crate::schedule::ending::{fail, finish, here};
-use crate::schedule::state;
+use crate::schedule::ending::fail;
+use crate::schedule::{scheduler, state};
 use crate::sync::thread_end::CleanupBuffer;
 
 /// All that the kernel delivers to the runtime.
@@ -164,14 +166,20 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         // SAFETY: the kernel has called this function.
         return unsafe { act_in_child(signal, sent, info, context) };
     }
+    if signal == STOP_SIGNAL && code != libc::SI_TKILL {
+        // SAFETY: the kernel's description of what the signal interrupted.
+        stop(unsafe { &*context });
+    }
     // What the program was about to access may be what it would die of.
     log::forget_write();
-    state::forget_accesses();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
     let fault = unsafe { fault(signal, sent, &*info, &*context) };
-    if signal == STOP_SIGNAL && code != libc::SI_TKILL {
-        finish(&End::TimeLimit { at: Some(here(fault.pc)) });
+    // The scheduler looks at locks, which are the program's memory. If that is gone, no handler brings it back; and
+    // none may be called that finds the scheduler in use.
+    if scheduler::is_lent() {
+        die_of(&fault);
     }
+    state::forget_accesses();
     let Some(wanted) = action(signal) else { die_of(&fault) };
     if wanted.sa_sigaction == libc::SIG_IGN && sent {
         return;
@@ -199,6 +207,20 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         mine.faults.truncate(depth);
         mine.handling &= !bit(signal);
     });
+}
+
+/// The tool ends the run. Its signal comes at any instruction, be it one of the runtime's that has borrowed a static: so
+/// nothing is borrowed here and nothing allocated.
+fn stop(context: &libc::ucontext_t) -> ! {
+    let (pc, _) = registers(context);
+    let pc = match modules::is_ours(pc) {
+        true => 0,
+        false if modules::is_system(pc) => modules::users_call(pc),
+        false => pc + 1,
+    };
+    let at = CodePlace { thread: ThreadIndex::at(scheduler::current()), stack: StackIndex::new(calls::last()), pc };
+    log::control().end.put(&End::TimeLimit { at: Some(at) });
+    system::exit(0)
 }
 
 /// Calls the program's handler as the kernel would.
@@ -241,11 +263,15 @@ unsafe fn act_in_child(
     }
 }
 
+/// The instruction that was interrupted, and the stack pointer.
+fn registers(context: &libc::ucontext_t) -> (u64, u64) {
+    let registers = &context.uc_mcontext.gregs;
+    (registers[libc::REG_RIP as usize] as u64, registers[libc::REG_RSP as usize] as u64)
+}
+
 /// What happened, and where.
 fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucontext_t) -> Fault {
-    let registers = &context.uc_mcontext.gregs;
-    let (pc, stack_pointer) =
-        (registers[libc::REG_RIP as usize] as u64, registers[libc::REG_RSP as usize] as u64);
+    let (pc, stack_pointer) = registers(context);
     // SAFETY: meaningful for faults; for others the union holds other numbers, which are not used.
     let address = unsafe { info.si_addr() } as u64;
     const NEAR: u64 = 1 << 16;
@@ -256,9 +282,9 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
     let pc = match modules::is_ours(pc) {
         false if modules::is_system(pc) && !overflow => modules::users_call(pc),
         false => pc + 1,
-        true if overflow || signal == STOP_SIGNAL => 0,
+        true if overflow => 0,
         true => {
-            // SAFETY: the stack pointer of code that was running.
+            // SAFETY: code was running on this stack, so the kernel has its top mapped; an overflow is no case of this.
             let top = unsafe { (stack_pointer as *const u64).read() };
             if modules::is_ours(top) { 0 } else { top }
         }
