@@ -46,7 +46,8 @@ intercept! {
         init: *mut c_void, fini: *mut c_void, rtld_fini: *mut c_void, stack_end: *mut c_void
     ) -> c_int, calling start {
         MAIN.set(Some(main));
-        start(run_main, argc, argv, init, fini, rtld_fini, stack_end)
+        // SAFETY: the program's arguments; `run_main` has the type of a `main`.
+        unsafe { start(run_main, argc, argv, init, fini, rtld_fini, stack_end) }
     }
 }
 
@@ -91,19 +92,24 @@ intercept! {
     /// there.
     fn atexit(handler: extern "C" fn()) -> c_int, when (true) {
         let nothing = std::ptr::null_mut();
-        real!(__cxa_atexit(handler => extern "C" fn(), nothing => *mut c_void, nothing => *mut c_void) -> c_int)
+        // SAFETY: the program's handler, which ignores the argument that it is called with.
+        unsafe {
+            real!(__cxa_atexit(handler => extern "C" fn(), nothing => *mut c_void, nothing => *mut c_void) -> c_int)
+        }
     }
 }
 
 /// libc's `exit`: handlers and destructors run, and the process ends.
 pub fn leave(code: c_int) -> ! {
-    real!(exit(code => c_int) -> !)
+    // SAFETY: `exit` takes any number. What it runs, the program has registered for it.
+    unsafe { real!(exit(code => c_int) -> !) }
 }
 
 intercept! {
     fn quick_exit(code: c_int; pc) -> !, calling leave {
         exit_point(code, pc);
-        leave(code)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { leave(code) }
     }
 
     fn _exit | _Exit(code: c_int; pc) -> ! {

@@ -11,7 +11,8 @@ use crate::entry::intercept::intercept;
 macro_rules! present {
     ($($name:ident @ $version:literal ($($arg:ident),*);)+) => { intercept! { $(
         fn $name @ $version ($($arg: usize),*) -> usize, when (true), calling present {
-            present($($arg),*)
+            // SAFETY: the program's arguments, as it passed them.
+            unsafe { present($($arg),*) }
         }
     )+ } };
 }

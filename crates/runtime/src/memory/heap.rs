@@ -141,7 +141,8 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
         return std::ptr::null_mut();
     };
     block.set_allocated(by(pc));
-    fence(block, fresh);
+    // SAFETY: the heap has just given it.
+    unsafe { fence(block, fresh) };
     let start = block.start();
     if zero && !fresh {
         // SAFETY: the block has this many bytes.
@@ -161,8 +162,12 @@ fn by(pc: u64) -> By {
 }
 
 /// Marks what is around a new block, and not the block itself.
-fn fence(block: &Block, fresh: bool) {
-    let extent = SPANS.with(|spans| spans.extent(block));
+///
+/// # Safety
+/// The block is one of the heap's.
+unsafe fn fence(block: &Block, fresh: bool) {
+    // SAFETY: the caller's promise.
+    let extent = SPANS.with(|spans| unsafe { spans.extent(block) });
     let end = block.end();
     shadow::set(extent.start, block.start() - extent.start, true);
     if !fresh {

@@ -15,28 +15,33 @@ fn look_before_it_goes() {
 intercept! {
     fn munmap(address: *mut c_void, len: usize) -> c_int, calling unmap {
         look_before_it_goes();
-        unmap(address, len)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { unmap(address, len) }
     }
 
     fn mprotect(address: *mut c_void, len: usize, access: c_int) -> c_int, calling protect {
         look_before_it_goes();
-        protect(address, len, access)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { protect(address, len, access) }
     }
 
     fn mremap(
         old: *mut c_void, len: usize, new_len: usize, flags: c_int, new: *mut c_void
     ) -> *mut c_void, calling remap {
         look_before_it_goes();
-        remap(old, len, new_len, flags, new)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { remap(old, len, new_len, flags, new) }
     }
 
     fn shmdt(address: *const c_void) -> c_int, calling detach {
         look_before_it_goes();
-        detach(address)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { detach(address) }
     }
 
     fn dlclose(library: *mut c_void) -> c_int, calling unload {
         look_before_it_goes();
-        unload(library)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { unload(library) }
     }
 }

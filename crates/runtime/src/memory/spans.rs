@@ -187,10 +187,14 @@ impl Spans {
         }
     }
 
-    /// The span that a block of this allocator is in.
-    fn span_of(&self, block: &Block) -> &'static Span {
+    /// The span that a block is in.
+    ///
+    /// # Safety
+    /// The block is one of this allocator's.
+    unsafe fn span_of(&self, block: &Block) -> &'static Span {
         let page = (std::ptr::from_ref(block) as u64 - self.base) / PAGE;
-        // SAFETY: `block` came from this allocator, so its page has an entry and its span a header.
+        // SAFETY: the caller promises that the block is this allocator's, so `grow` has made an entry for its page and a
+        // header for its span.
         unsafe {
             let entry = ((self.pages + page * 4) as *const u32).read();
             &*((self.base + u64::from(entry - 1) * PAGE) as *const Span)
@@ -198,9 +202,13 @@ impl Spans {
     }
 
     /// The memory of a block, from its header to where the next one's begins.
-    pub fn extent(&self, block: &Block) -> std::ops::Range<u64> {
+    ///
+    /// # Safety
+    /// The block is one of this allocator's.
+    pub unsafe fn extent(&self, block: &Block) -> std::ops::Range<u64> {
         let header = std::ptr::from_ref(block) as u64;
-        header..header + self.span_of(block).stride
+        // SAFETY: the caller's promise.
+        header..header + unsafe { self.span_of(block) }.stride
     }
 
     /// Takes a block back.
@@ -208,7 +216,8 @@ impl Spans {
     /// # Safety
     /// This allocator handed the block out, has not taken it back since, and nobody uses its memory any more.
     pub unsafe fn release(&mut self, block: &'static Block) {
-        let class = self.span_of(block).class as usize;
+        // SAFETY: the caller's promise.
+        let class = unsafe { self.span_of(block) }.class as usize;
         block.live.set(false);
         block.next.set(self.free[class]);
         self.free[class] = std::ptr::from_ref(block) as u64;

@@ -14,7 +14,8 @@ use crate::schedule::scheduler;
 intercept! {
     fn fork | vfork() -> libc::pid_t, calling fork {
         let parent = system::process_id();
-        let child = fork();
+        // SAFETY: the program's arguments, as it passed them.
+        let child = unsafe { fork() };
         io::forked();
         if child == 0 {
             ACTIVE.store(false, Ordering::Relaxed);
@@ -35,7 +36,8 @@ macro_rules! spawn {
     ($($name:ident $(@ $version:literal)? ($($arg:ident),*);)+) => { intercept! { $(
         fn $name $(@ $version)? ($($arg: usize),*) -> usize, calling spawn {
             io::forked();
-            spawn($($arg),*)
+            // SAFETY: the program's arguments, as it passed them.
+            unsafe { spawn($($arg),*) }
         }
     )+ } };
 }
@@ -93,24 +95,28 @@ type Usage = *mut libc::rusage;
 intercept! {
     fn wait(status: Status; pc) -> libc::pid_t, calling wait {
         await_end(-1, 0, pc);
-        wait(status)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { wait(status) }
     }
 
     fn waitpid(process: libc::pid_t, status: Status, options: c_int; pc) -> libc::pid_t, calling wait {
         await_end(process, options, pc);
-        wait(process, status, options)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { wait(process, status, options) }
     }
 
     fn wait3(status: Status, options: c_int, usage: Usage; pc) -> libc::pid_t, calling wait {
         await_end(-1, options, pc);
-        wait(status, options, usage)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { wait(status, options, usage) }
     }
 
     fn wait4(
         process: libc::pid_t, status: Status, options: c_int, usage: Usage; pc
     ) -> libc::pid_t, calling wait {
         await_end(process, options, pc);
-        wait(process, status, options, usage)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { wait(process, status, options, usage) }
     }
 
     fn waitid(
@@ -121,6 +127,7 @@ intercept! {
             libc::P_ALL => await_end(-1, options, pc),
             _ => {}
         }
-        wait(kind, id, info, options)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { wait(kind, id, info, options) }
     }
 }

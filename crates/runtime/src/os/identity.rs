@@ -48,7 +48,8 @@ pub fn stay_bound() {
 macro_rules! becomes_another {
     ($($name:ident($($arg:ident),+);)+) => { intercept! { $(
         fn $name($($arg: libc::uid_t),+) -> c_int, calling change {
-            let result = change($($arg),+);
+            // SAFETY: the program's arguments, as it passed them.
+            let result = unsafe { change($($arg),+) };
             stay_bound();
             result
         }

@@ -41,7 +41,8 @@ macro_rules! open {
                 None => files::opens(flags),
             }
             if flags & libc::O_CREAT == 0 {
-                return open(path, flags, mode);
+                // SAFETY: the program's arguments, as it passed them.
+                return unsafe { open(path, flags, mode) };
             }
             // SAFETY: as above.
             unsafe { leftovers::creating(path, || open(path, flags, mode), |file| file >= 0) }
@@ -54,7 +55,8 @@ macro_rules! open_at {
     ($($name:ident)+) => { intercept! { $(
         fn $name(directory: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, calling open {
             files::opens(flags);
-            open(directory, path, flags, mode)
+            // SAFETY: the program's arguments, as it passed them.
+            unsafe { open(directory, path, flags, mode) }
         }
     )+ } };
 }
@@ -85,7 +87,8 @@ macro_rules! change {
     ($($name:ident($($arg:ident),*);)+) => { intercept! { $(
         fn $name($($arg: usize),*) -> usize, calling change {
             super::io::goes_outside();
-            change($($arg),*)
+            // SAFETY: the program's arguments, as it passed them.
+            unsafe { change($($arg),*) }
         }
     )+ } };
 }

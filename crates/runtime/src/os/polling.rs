@@ -60,7 +60,8 @@ intercept! {
         // SAFETY: the program's array.
         let slice = unsafe { slice(entries, count) };
         let deadline = after_milliseconds(milliseconds);
-        poll_until(slice, milliseconds != 0, deadline, pc, || poll(entries, count, 0))
+        // SAFETY: the program's arguments; instead of its time there is none to wait.
+        poll_until(slice, milliseconds != 0, deadline, pc, || unsafe { poll(entries, count, 0) })
     }
 
     fn __poll_chk(
@@ -69,7 +70,8 @@ intercept! {
         // SAFETY: the program's array.
         let slice = unsafe { slice(entries, count) };
         let deadline = after_milliseconds(milliseconds);
-        poll_until(slice, milliseconds != 0, deadline, pc, || poll(entries, count, 0, room))
+        // SAFETY: the program's arguments; instead of its time there is none to wait.
+        poll_until(slice, milliseconds != 0, deadline, pc, || unsafe { poll(entries, count, 0, room) })
     }
 
     fn ppoll(
@@ -81,7 +83,8 @@ intercept! {
             let blocking = limit.as_ref().is_none_or(|limit| limit.tv_sec + limit.tv_nsec > 0);
             (slice(entries, count), blocking, clock::after(limit))
         };
-        poll_until(slice, blocking, deadline, pc, || poll(entries, count, &none, mask))
+        // SAFETY: the program's arguments; instead of its time there is none to wait.
+        poll_until(slice, blocking, deadline, pc, || unsafe { poll(entries, count, &none, mask) })
     }
 
     fn select(
@@ -109,7 +112,8 @@ intercept! {
                 }
             }
             let mut none = libc::timeval { tv_sec: 0, tv_usec: 0 };
-            select(count, read, write, except, &mut none)
+            // SAFETY: the program's arguments; instead of its time there is none to wait.
+            unsafe { select(count, read, write, except, &mut none) }
         })
     }
 
@@ -118,7 +122,8 @@ intercept! {
     ) -> c_int, when (is_controlled()), calling wait {
         let mut entry = [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }];
         let deadline = after_milliseconds(milliseconds);
-        poll_until(&mut entry, milliseconds != 0, deadline, pc, || wait(descriptor, events, max, 0))
+        // SAFETY: the program's arguments; instead of its time there is none to wait.
+        poll_until(&mut entry, milliseconds != 0, deadline, pc, || unsafe { wait(descriptor, events, max, 0) })
     }
 
     fn epoll_pwait(
@@ -126,6 +131,7 @@ intercept! {
     ) -> c_int, when (is_controlled()), calling wait {
         let mut entry = [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }];
         let (deadline, mask) = (after_milliseconds(milliseconds), std::ptr::null());
-        poll_until(&mut entry, milliseconds != 0, deadline, pc, || wait(descriptor, events, max, 0, mask))
+        // SAFETY: the program's arguments; instead of its time there is none to wait.
+        poll_until(&mut entry, milliseconds != 0, deadline, pc, || unsafe { wait(descriptor, events, max, 0, mask) })
     }
 }

@@ -105,7 +105,8 @@ intercept! {
     fn sysconf(name: c_int) -> c_long, calling ask {
         match name {
             libc::_SC_NPROCESSORS_ONLN | libc::_SC_NPROCESSORS_CONF => c_long::from(COUNT),
-            _ => ask(name),
+            // SAFETY: the program's arguments, as it passed them.
+            _ => unsafe { ask(name) },
         }
     }
 

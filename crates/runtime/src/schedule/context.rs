@@ -216,7 +216,8 @@ intercept! {
     /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
     /// library needs one.
     fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
-        let error = ask(thread, attributes);
+        // SAFETY: the program's arguments, as it passed them.
+        let error = unsafe { ask(thread, attributes) };
         let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
         // SAFETY: attributes that libc has just initialised, if there was no error.
         unsafe {

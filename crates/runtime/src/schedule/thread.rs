@@ -10,7 +10,7 @@ use crate::hooks::calls;
 use crate::os::processors::Affinity;
 use crate::signals::masks;
 use crate::sync::cancellation::Cancellation;
-use crate::sync::thread_end::{CleanupBuffer, Destructor};
+use crate::sync::thread_end::Duties;
 
 /// What a thread runs.
 pub type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -35,10 +35,7 @@ pub struct Thread {
     pub start: Option<(Routine, *mut c_void)>,
     pub result: *mut c_void,
     pub detached: bool,
-    /// Destructors of thread-local variables, with the variables.
-    pub destructors: Vec<(Destructor, *mut c_void)>,
-    /// Clean-up handlers of C code, innermost last.
-    pub cleanups: Vec<*mut CleanupBuffer>,
+    pub duties: Duties,
     pub cancellation: Cancellation,
     pub handlers: masks::Signals,
     /// Signals sent to it that it has not had, one bit each.
@@ -69,8 +66,7 @@ impl Thread {
             start: None,
             result: std::ptr::null_mut(),
             detached: false,
-            destructors: Vec::new(),
-            cleanups: Vec::new(),
+            duties: Duties::default(),
             cancellation: Cancellation::default(),
             handlers: masks::Signals::default(),
             signals: 0,

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::masks::{self, blocked, with_mine};
 use super::{bit, handlers, sending};
 use crate::active;
-use crate::entry::intercept::{export, intercept};
+use crate::entry::intercept::intercept;
 use crate::entry::real::real;
 use crate::os::{identity, system};
 use crate::sync::thread_end::CleanupBuffer;
@@ -48,7 +48,8 @@ intercept! {
     ) -> c_int, when (active() && process == identity::process_id()), calling kill {
         // What nothing blocks, the running thread can have at once, from the kernel.
         if !(1..=64).contains(&signal) || blocked() & bit(signal) == 0 {
-            return kill(real!(getpid() -> libc::pid_t), signal);
+            // SAFETY: both take numbers alone.
+            return unsafe { kill(real!(getpid() -> libc::pid_t), signal) };
         }
         sending::send_to_process(signal, pc);
         0
@@ -100,8 +101,8 @@ unsafe fn answer(signal: Option<c_int>, info: Info) -> c_int {
 
 intercept! {
     fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int, when (true) {
-        // SAFETY: the program's action, or null.
-        let (result, before) = handlers::exchange(signal, unsafe { new.as_ref() });
+        // SAFETY: the program's action, or null. Its handler is a function for this signal: so much it promises libc.
+        let (result, before) = unsafe { handlers::exchange(signal, new.as_ref()) };
         if result == 0 && !old.is_null() {
             // SAFETY: the program's place for the action.
             unsafe { old.write(before) };
@@ -110,12 +111,14 @@ intercept! {
     }
 
     fn signal | bsd_signal(signal: c_int, handler: usize) -> usize, when (true) {
-        handlers::set_handler(signal, handler, libc::SA_RESTART)
+        // SAFETY: the program promises libc a function for this signal, or one of the constants.
+        unsafe { handlers::set_handler(signal, handler, libc::SA_RESTART) }
     }
 
     /// What `signal` is to programs that ask for System V's.
     fn __sysv_signal | sysv_signal(signal: c_int, handler: usize) -> usize, when (true) {
-        handlers::set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+        // SAFETY: the program promises libc a function for this signal, or one of the constants.
+        unsafe { handlers::set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER) }
     }
 
     /// A thread's alternate stack. The kernel knows of the running thread's only, and has one of the runtime's where the
@@ -130,7 +133,8 @@ intercept! {
                 mine.stack = (!is_disabled).then_some(*new);
                 mine.stack()
             });
-            let error = set(&raw const stack, std::ptr::null_mut());
+            // SAFETY: a stack of the program's or of the runtime's, for this thread alone.
+            let error = unsafe { set(&raw const stack, std::ptr::null_mut()) };
             if error != 0 {
                 with_mine(|mine| mine.stack = before);
                 return error;
@@ -178,13 +182,14 @@ unsafe fn change_mask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
 }
 
 macro_rules! jumps {
-    ($($name:ident)+) => { export! { $(
-        unsafe extern "C" fn $name(buffer: *mut CleanupBuffer, value: c_int) -> ! {
-            if active() {
-                // SAFETY: the program's buffer, which `setjmp` has filled.
-                handlers::leave(unsafe { &*buffer });
+    ($($name:ident)+) => { intercept! { $(
+        fn $name(buffer: *mut CleanupBuffer, value: c_int) -> !, calling jump {
+            // SAFETY: the program's buffer, which `setjmp` has filled. The function that called `setjmp` has not returned:
+            // the program promises libc so much.
+            unsafe {
+                handlers::leave(&*buffer);
+                jump(buffer, value)
             }
-            real!($name(buffer => *mut CleanupBuffer, value => c_int) -> !)
         }
     )+ } };
 }

@@ -69,7 +69,8 @@ pub fn catch() {
     unsafe { masks::set_kernel_stack(&masks::new_stack()) };
     for signal in CAUGHT {
         // The program was started with some of them ignored, perhaps.
-        let current = real_action(signal, None).1;
+        // SAFETY: there is no new action.
+        let current = unsafe { real_action(signal, None) }.1;
         set_action(signal, libc::sigaction { sa_sigaction: current.sa_sigaction, ..default_action() });
         install(signal);
     }
@@ -81,11 +82,17 @@ fn default_action() -> libc::sigaction {
 }
 
 /// libc's `sigaction`: its result, and the action before.
-fn real_action(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
+///
+/// # Safety
+/// If the new action has a handler, that is a function which the kernel may call for this signal.
+unsafe fn real_action(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
     let mut before = default_action();
     let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
     let old = &raw mut before;
-    let result = real!(sigaction(signal => c_int, new => *const libc::sigaction, old => *mut libc::sigaction) -> c_int);
+    // SAFETY: libc reads the new action and writes to the old one; the caller promises the rest.
+    let result = unsafe {
+        real!(sigaction(signal => c_int, new => *const libc::sigaction, old => *mut libc::sigaction) -> c_int)
+    };
     (result, before)
 }
 
@@ -105,7 +112,8 @@ fn install(signal: c_int) {
     if UNBLOCKABLE.contains(&signal) {
         actual.sa_flags |= libc::SA_NODEFER;
     }
-    real_action(signal, Some(&actual));
+    // SAFETY: `caught` is a handler for any signal.
+    unsafe { real_action(signal, Some(&actual)) };
 }
 
 fn is_handler(action: &libc::sigaction) -> bool {
@@ -113,11 +121,17 @@ fn is_handler(action: &libc::sigaction) -> bool {
 }
 
 /// `sigaction`: its result, and the action before.
-pub fn exchange(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
+///
+/// # Safety
+/// If the new action has a handler, that is a function which may be called for this signal.
+pub unsafe fn exchange(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
     if active() && new.is_some_and(is_handler) {
         masks::differ();
     }
-    let Some(before) = action(signal) else { return real_action(signal, new) };
+    let Some(before) = action(signal) else {
+        // SAFETY: the caller's promise.
+        return unsafe { real_action(signal, new) };
+    };
     match new {
         Some(&new) => {
             set_action(signal, new);
@@ -142,11 +156,15 @@ fn as_told(signal: c_int, action: libc::sigaction) -> libc::sigaction {
 }
 
 /// Installs a handler the old way; returns the one before.
-pub fn set_handler(signal: c_int, handler: usize, flags: c_int) -> usize {
+///
+/// # Safety
+/// `handler` is a function which may be called for this signal, or one of the constants for none.
+pub unsafe fn set_handler(signal: c_int, handler: usize, flags: c_int) -> usize {
     let mut new = default_action();
     new.sa_sigaction = handler;
     new.sa_flags = flags;
-    match exchange(signal, Some(&new)) {
+    // SAFETY: the caller's promise.
+    match unsafe { exchange(signal, Some(&new)) } {
         (0, before) => before.sa_sigaction,
         _ => libc::SIG_ERR,
     }
@@ -154,7 +172,8 @@ pub fn set_handler(signal: c_int, handler: usize, flags: c_int) -> usize {
 
 /// The program has a handler for this signal.
 pub fn has_handler(signal: c_int) -> bool {
-    is_handler(&exchange(signal, None).1)
+    // SAFETY: there is no new action.
+    is_handler(&unsafe { exchange(signal, None) }.1)
 }
 
 /// Where the kernel delivers a signal to.
@@ -195,7 +214,8 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         with_mine(|mine| mine.handling |= bit(signal));
     }
     if wanted.sa_flags & libc::SA_RESETHAND != 0 {
-        set_handler(signal, libc::SIG_DFL, 0);
+        // SAFETY: no handler.
+        unsafe { set_handler(signal, libc::SIG_DFL, 0) };
     }
     let depth = with_mine(|mine| {
         mine.faults.push(fault);
@@ -218,7 +238,11 @@ fn stop(context: &libc::ucontext_t) -> ! {
         false if modules::is_system(pc) => modules::users_call(pc),
         false => pc + 1,
     };
-    let at = CodePlace { thread: ThreadIndex::at(scheduler::current()), stack: StackIndex::new(calls::last()), pc };
+    let at = CodePlace {
+        thread: ThreadIndex::at(scheduler::current()),
+        stack: StackIndex::new(calls::last()),
+        pc,
+    };
     log::control().end.put(&End::TimeLimit { at: Some(at) });
     system::exit(0)
 }
@@ -254,10 +278,12 @@ unsafe fn act_in_child(
         Some(wanted) if wanted.sa_sigaction == libc::SIG_IGN && sent => {}
         _ => {
             // What it would have died of, it dies of, when the fault happens again or the signal comes again.
-            real_action(signal, Some(&default_action()));
-            if sent {
-                // SAFETY: a plain call.
-                unsafe { libc::raise(signal) };
+            // SAFETY: the default action has no handler. A signal that is raised is dealt with as the program wants.
+            unsafe {
+                real_action(signal, Some(&default_action()));
+                if sent {
+                    libc::raise(signal);
+                }
             }
         }
     }
@@ -314,7 +340,7 @@ pub fn end_in_handler(code: c_int) {
 /// `abort`: a program with a handler for it has a chance to get away.
 pub fn before_abort() {
     if action(libc::SIGABRT).is_some_and(|action| is_handler(&action)) {
-        // SAFETY: a plain call; comes to `caught`.
+        // SAFETY: the kernel calls `caught`, which is made for it.
         unsafe { libc::raise(libc::SIGABRT) };
     }
 }

@@ -89,7 +89,10 @@ pub unsafe fn set_kernel_stack(stack: &libc::stack_t) {
 pub fn real_mask(how: c_int, set: Option<&libc::sigset_t>, old: Option<&mut libc::sigset_t>) -> c_int {
     let set = set.map_or(std::ptr::null(), std::ptr::from_ref);
     let old = old.map_or(std::ptr::null_mut(), std::ptr::from_mut);
-    real!(pthread_sigmask(how => c_int, set => *const libc::sigset_t, old => *mut libc::sigset_t) -> c_int)
+    // SAFETY: libc reads the one set and writes to the other, both of which are references or null.
+    unsafe {
+        real!(pthread_sigmask(how => c_int, set => *const libc::sigset_t, old => *mut libc::sigset_t) -> c_int)
+    }
 }
 
 /// `pthread_sigmask` for the running thread, with signals as bits: the error, and what was blocked before.

@@ -113,17 +113,19 @@ intercept! {
     fn cnd_destroy(condition: Condition) {}
 
     fn tss_create(key: *mut libc::pthread_key_t, destructor: Option<Destructor>) -> c_int, calling create {
-        let error = create(key, destructor);
+        // SAFETY: the program's arguments, as it passed them.
+        let error = unsafe { create(key, destructor) };
         if let (0, Some(destructor)) = (error, destructor) {
-            // SAFETY: libc has just written it.
-            thread_end::add_key(unsafe { *key }, destructor);
+            // SAFETY: libc has just made the key. The program promises libc that the destructor takes its values.
+            unsafe { thread_end::add_key(*key, destructor) };
         }
         error
     }
 
     fn tss_delete(key: libc::pthread_key_t), calling delete {
         thread_end::remove_key(key);
-        delete(key);
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { delete(key) };
     }
 }
 

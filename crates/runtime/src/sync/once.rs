@@ -56,10 +56,12 @@ impl Once {
     }
 }
 
-/// 1 when the caller is to run the routine.
+/// 1 when the caller is to run the routine. `intercept!` cannot make this function: what calls the routine must be
+/// `pthread_once` itself, below. So it also passes a call on by hand.
 unsafe extern "C" fn enter(control: *mut c_int, routine: extern "C" fn(), pc: u64) -> c_int {
     if is_left_alone(pc) {
-        real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int);
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int) };
         return 0;
     }
     // SAFETY: the program's promise to `pthread_once`.

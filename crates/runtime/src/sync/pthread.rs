@@ -165,11 +165,12 @@ intercept! {
     }
 
     fn __pthread_register_cancel(buffer: *mut CleanupBuffer) {
-        scheduler::with_me(|me| me.cleanups.push(buffer));
+        // SAFETY: what the compiler makes of `pthread_cleanup_push` fills the buffer and unregisters it before it returns.
+        scheduler::with_me(|me| unsafe { me.duties.add_cleanup(buffer) });
     }
 
     fn __pthread_unregister_cancel(buffer: *mut CleanupBuffer) {
-        scheduler::with_me(|me| me.cleanups.retain(|&other| other != buffer));
+        scheduler::with_me(|me| me.duties.remove_cleanup(buffer));
     }
 
     /// A clean-up handler has run: on with the unwinding.
@@ -181,22 +182,25 @@ intercept! {
     fn __cxa_thread_atexit_impl(
         destructor: Destructor, object: *mut c_void, library: *mut c_void
     ) -> c_int, when (crate::active() && scheduler::current() != 0) {
-        scheduler::with_me(|me| me.destructors.push((destructor, object)));
+        // SAFETY: the compiler registers both for the end of the thread.
+        scheduler::with_me(|me| unsafe { me.duties.add_destructor(destructor, object) });
         0
     }
 
     fn pthread_key_create(key: *mut libc::pthread_key_t, destructor: Option<Destructor>) -> c_int, calling create {
-        let error = create(key, destructor);
+        // SAFETY: the program's arguments, as it passed them.
+        let error = unsafe { create(key, destructor) };
         if let (0, Some(destructor)) = (error, destructor) {
-            // SAFETY: libc has just written it.
-            thread_end::add_key(unsafe { *key }, destructor);
+            // SAFETY: libc has just made the key. The program promises libc that the destructor takes its values.
+            unsafe { thread_end::add_key(*key, destructor) };
         }
         error
     }
 
     fn pthread_key_delete(key: libc::pthread_key_t) -> c_int, calling delete {
         thread_end::remove_key(key);
-        delete(key)
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { delete(key) }
     }
 }
 

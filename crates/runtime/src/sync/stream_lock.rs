@@ -54,7 +54,8 @@ unsafe extern "C" {
     static stderr: Stream;
 }
 
-/// Waits until no other thread has locked the stream.
+/// Waits until no other thread has locked the stream. All calls go on to libc afterwards, so while the runtime is inactive
+/// there is just no wait.
 fn wait_for(stream: Stream, pc: u64) {
     if !active() {
         return;
@@ -78,12 +79,7 @@ macro_rules! uses_stream {
             extern "C" fn before(arguments: &[Stream; 6], pc: u64) -> *mut c_void {
                 let _ = arguments;
                 wait_for(uses_stream!(@stream arguments $stream), pc);
-                use std::sync::atomic::{AtomicPtr, Ordering};
-                static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-                if FOUND.load(Ordering::Relaxed).is_null() {
-                    FOUND.store(real::find(real::name!($name), None), Ordering::Relaxed);
-                }
-                FOUND.load(Ordering::Relaxed)
+                real::found!($name, None)
             }
             naked_asm!(
                 ".cfi_startproc",

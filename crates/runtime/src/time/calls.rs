@@ -6,6 +6,7 @@ use threadbare_trace::EventKind;
 
 use super::clock::{self, Clock, SECOND, WALL_START, from_timeval, timespec};
 use super::{alarms, sleep, timers};
+use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
 use crate::entry::process;
@@ -64,10 +65,7 @@ intercept! {
     }
 
     /// glibc no longer has it.
-    fn pthread_yield(; pc) -> c_int, when (true) {
-        if !crate::active() {
-            return real!(sched_yield() -> c_int);
-        }
+    fn pthread_yield(; pc) -> c_int, otherwise (real!(sched_yield() -> c_int)) {
         sleep::give_way(pc);
         0
     }
@@ -104,13 +102,15 @@ type SettingOut = *mut libc::itimerspec;
 
 intercept! {
     fn timerfd_create(clock: Clock, flags: c_int) -> c_int, calling create {
-        let descriptor = create(clock, flags);
+        // SAFETY: the program's arguments, as it passed them.
+        let descriptor = unsafe { create(clock, flags) };
         if descriptor < 0 {
             return descriptor;
         }
         system::close(descriptor);
         // The flags that both have are the same.
-        let descriptor = real!(eventfd(0 => u32, flags => c_int) -> c_int);
+        // SAFETY: both are numbers.
+        let descriptor = unsafe { real!(eventfd(0 => u32, flags => c_int) -> c_int) };
         if descriptor >= 0 {
             timers::add(descriptor, clock, flags);
         }
@@ -119,7 +119,7 @@ intercept! {
 
     fn timerfd_settime(
         descriptor: c_int, flags: c_int, new: Setting, old: SettingOut; pc
-    ) -> c_int, when (!new.is_null() && timers::is_one(descriptor)), calling pass_on {
+    ) -> c_int, when (active() && !new.is_null() && timers::is_one(descriptor)), calling pass_on {
         // SAFETY: the program's setting.
         let libc::itimerspec { it_interval, it_value } = unsafe { new.read() };
         let known_flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
@@ -129,7 +129,8 @@ intercept! {
         let pc = users_call(pc);
         point(Operation::new(EventKind::Io, pc, 0));
         // Another thread may have closed it by now.
-        let Some(before) = timers::setting(descriptor) else { return pass_on(descriptor, flags, new, old) };
+        // SAFETY: the program's arguments, as it passed them.
+        let Some(before) = timers::setting(descriptor) else { return unsafe { pass_on(descriptor, flags, new, old) } };
         if !old.is_null() {
             // SAFETY: the program's place for the setting.
             unsafe { old.write(before) };
@@ -143,8 +144,9 @@ intercept! {
 
     fn timerfd_gettime(
         descriptor: c_int, setting: SettingOut
-    ) -> c_int, when (timers::is_one(descriptor)), calling pass_on {
-        let Some(is_set) = timers::setting(descriptor) else { return pass_on(descriptor, setting) };
+    ) -> c_int, when (active() && timers::is_one(descriptor)), calling pass_on {
+        // SAFETY: the program's arguments, as it passed them.
+        let Some(is_set) = timers::setting(descriptor) else { return unsafe { pass_on(descriptor, setting) } };
         if setting.is_null() {
             return system::fail(libc::EFAULT);
         }
