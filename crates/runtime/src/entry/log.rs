@@ -6,7 +6,7 @@ use threadbare_trace::{End, EventKind, MemoryOrder, Outcome};
 use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 
 use crate::hooks::calls;
-use crate::memory::layout::WIRE;
+use crate::memory::layout::{self, WIRE};
 use crate::os::system;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::finish;
@@ -14,18 +14,7 @@ use crate::schedule::{scheduler, state};
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
-    // SAFETY: a fixed address of our own; the descriptor is the tool's.
-    let got = unsafe {
-        libc::mmap(
-            WIRE as *mut _,
-            wire::FILE_BYTES as usize,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
-            wire::MEMORY_FD,
-            0,
-        )
-    };
-    if got as u64 != WIRE {
+    if !layout::map(WIRE, wire::FILE_BYTES, libc::MAP_SHARED | libc::MAP_NORESERVE, wire::MEMORY_FD) {
         return Err("cannot map the memory shared with the tool");
     }
     if control().version.load(Ordering::Relaxed) != wire::VERSION {

@@ -8,7 +8,7 @@ use std::arch::naked_asm;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use threadbare_wire::Stack;
+use threadbare_wire::{MAX_THREADS, Stack};
 
 use crate::entry::intercept::export;
 use crate::entry::{library_code, log, modules};
@@ -58,10 +58,24 @@ impl Saved {
     }
 }
 
+/// Left unmapped at the end of each slot.
+const GUARD: u64 = 4096;
+
+/// A fault at this address means that a thread's calls nest deeper than its slot is long: 8 million calls.
+///
+/// That takes a stack of more than 128 MiB, since a frame has at least 16 bytes and an entry here has 24. Threads with a
+/// stack of the runtime's have no such stack. Others may: the main thread without a limit, or a thread with a stack of the
+/// program's. To compare with the end at every call would cost time, and a page that is not there costs none.
+pub fn is_overflow(address: u64) -> bool {
+    const END: u64 = CALLS + MAX_THREADS as u64 * CALLS_SLOT;
+    const _: () = assert!(GUARD > size_of::<Call>() as u64);
+    (CALLS..END).contains(&address)
+}
+
 /// An empty shadow call stack for thread `index`; `None` when there is no memory for it.
 pub fn create(index: usize) -> Option<Saved> {
     let base = CALLS + index as u64 * CALLS_SLOT;
-    if !layout::reserve(base, CALLS_SLOT) {
+    if !layout::reserve(base, CALLS_SLOT - GUARD) {
         return None;
     }
     let bottom = base as *mut Call;
@@ -90,8 +104,8 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
     if top.is_null() {
         return;
     }
-    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop. A stack of 8 MiB
-    // runs out before the slot does.
+    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop: `create` wrote it. At the end
+    // of the slot the write faults, and the run ends (see `is_overflow`).
     unsafe {
         while (*top.sub(1)).stack_pointer <= stack_pointer {
             top = top.sub(1);

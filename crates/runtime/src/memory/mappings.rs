@@ -1,6 +1,6 @@
 //! The functions that a program calls to take memory away: before it goes, what was written to it has to be read.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_long, c_void};
 
 use crate::entry::intercept::intercept;
 use crate::entry::log;
@@ -10,6 +10,32 @@ use crate::schedule::state;
 fn look_before_it_goes() {
     log::close_write();
     state::settle();
+}
+
+/// The program makes a system call by its number: does it take memory away?
+pub fn before_raw_call(number: c_long, flags_of_mmap: c_int) {
+    match number {
+        libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_mremap | libc::SYS_shmdt => look_before_it_goes(),
+        libc::SYS_mmap => before_mmap(flags_of_mmap),
+        _ => {}
+    }
+}
+
+/// A mapping at a fixed address takes the place of what is there.
+fn before_mmap(flags: c_int) {
+    if flags & libc::MAP_FIXED != 0 {
+        look_before_it_goes();
+    }
+}
+
+intercept! {
+    fn mmap | mmap64(
+        address: *mut c_void, len: usize, access: c_int, flags: c_int, file: c_int, offset: libc::off_t
+    ) -> *mut c_void, calling map {
+        before_mmap(flags);
+        // SAFETY: the program's arguments, as it passed them.
+        unsafe { map(address, len, access, flags, file, offset) }
+    }
 }
 
 intercept! {

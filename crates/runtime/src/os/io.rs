@@ -205,7 +205,7 @@ impl Scheduler {
     pub fn wait_outside(&mut self) -> bool {
         /// In milliseconds; the tool decides how often.
         const MOMENT: u64 = 20;
-        let waited_for = self.alive.iter().flat_map(|index| self.threads[index].wait.descriptors());
+        let waited_for = self.alive.iter().flat_map(|index| self.threads[index].wait.rules().descriptors);
         let entries: Vec<Cell<libc::pollfd>> = waited_for.cloned().collect();
         let all_own = entries.iter().all(|entry| is_own(entry.get().fd));
         if all_own && !has_forked() {

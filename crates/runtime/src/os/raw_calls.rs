@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_long};
 
 use crate::active;
 use crate::entry::intercept::export;
+use crate::memory::mappings;
 use crate::os::{identity, randomness, system};
 use crate::schedule::carrier::Carrier;
 use crate::sync::futex;
@@ -52,7 +53,7 @@ unsafe extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64
                 sleep::give_way(pc);
                 return 0;
             }
-            _ => {}
+            _ => mappings::before_raw_call(number, d as c_int),
         }
     }
     // SAFETY: the program's own system call, passed on as it is.

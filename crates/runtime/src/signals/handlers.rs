@@ -17,7 +17,7 @@ use crate::entry::{library_code, log, modules};
 use crate::hooks::calls;
 use crate::os::system;
 use crate::schedule::carrier::Carrier;
-use crate::schedule::ending::fail;
+use crate::schedule::ending::{fail, finish};
 use crate::schedule::{scheduler, state};
 use crate::sync::thread_end::CleanupBuffer;
 
@@ -188,6 +188,15 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     if signal == STOP_SIGNAL && code != libc::SI_TKILL {
         // SAFETY: the kernel's description of what the signal interrupted.
         stop(unsafe { &*context });
+    }
+    // SAFETY: any bits are an address; for a fault the kernel puts there what was accessed.
+    if !sent && calls::is_overflow(unsafe { (*info).si_addr() } as u64) {
+        // Its calls are too many to be numbered.
+        let at = CodePlace { thread: ThreadIndex::at(scheduler::current()), ..CodePlace::default() };
+        finish(&End::Unsupported {
+            message: "more than 8 million nested calls are not supported".into(),
+            at,
+        });
     }
     // What the program was about to access may be what it would die of.
     log::forget_write();

@@ -31,7 +31,7 @@ impl Scheduler {
 
     /// Some thread does nothing but wait for this signal.
     pub fn is_waited_for(&self, signal: c_int) -> bool {
-        self.alive.iter().any(|index| self.threads[index].wait.signals() & bit(signal) != 0)
+        self.alive.iter().any(|index| self.threads[index].wait.rules().signals & bit(signal) != 0)
     }
 
     /// Sends the process a signal that some thread will have.
