@@ -11,9 +11,10 @@
 //! ```
 //!
 //! While the runtime is inactive a call goes straight to libc's function. `when (condition)` replaces that test: the
-//! body runs when the condition holds. `otherwise (expression)` is for functions that libc does not have under that name,
-//! or that cannot be looked up: it is evaluated instead of the call of libc's function. `calling name` gives the body libc's function, which is `unsafe`. `@ c"…"`
-//! names the version of libc's function where there are several. `fn a | b (…)` exports two names for one function.
+//! body runs when the condition holds. `otherwise (expression)` is for functions that libc does not have under that
+//! name, or that cannot be looked up: it is evaluated instead of the call of libc's function. `calling name` gives the
+//! body libc's function, which is `unsafe`. `@ c"…"` names the version of libc's function where there are several. `fn
+//! a | b (…)` exports two names for one function.
 //!
 //! `; pc` asks for the return address of the call, which is what a location is made from. Rust cannot ask for it, so
 //! each symbol is a few instructions that put it into the register after the last argument and jump to the body. Six

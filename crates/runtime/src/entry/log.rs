@@ -71,7 +71,7 @@ pub fn set_pending(index: usize, record: PendingRecord) {
 /// Thread `index` stands before nothing.
 #[inline]
 pub fn clear_pending(index: usize) {
-    // SAFETY: as for `set_pending`.
+    // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { (*slot::<PendingRecord>(wire::PENDING_OFFSET, index)).kind = 0 };
 }
 
@@ -231,7 +231,7 @@ fn touch_ahead(index: u64) {
     let start = (log + index * size_of::<Record>() as u64) & !(PAGE - 1);
     populate(start, BYTES);
     let before = start.saturating_sub(2 * BYTES).max(log);
-    // SAFETY: pages of the shared file keep what is in them.
+    // SAFETY: these pages are of the shared file, which keeps what is in them.
     unsafe { system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]) };
     TOUCHED.set(index + TOGETHER);
 }
@@ -239,7 +239,7 @@ fn touch_ahead(index: u64) {
 /// Older kernels cannot do this; pages then come one by one.
 fn populate(start: u64, bytes: u64) {
     const MADV_POPULATE_WRITE: u64 = 23;
-    // SAFETY: mapping pages changes nothing in them.
+    // SAFETY: the caller passes a part of the shared file. Mapping its pages changes nothing in them.
     unsafe { system::call(libc::SYS_madvise, [start, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
 }
 
@@ -287,7 +287,7 @@ pub fn close_write() {
 /// # Safety
 /// The program could read them itself.
 pub unsafe fn read_memory(address: u64, size: u64) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that these bytes can be read.
     unsafe {
         match size {
             1 => u64::from((address as *const u8).read()),

@@ -146,7 +146,7 @@ pub fn users_call(pc: u64) -> u64 {
         4
     }
     let mut found = 0u64;
-    // SAFETY: walks the running thread's own stack.
+    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
     unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
     if found == 0 { pc } else { found }
 }

@@ -1,7 +1,7 @@
 //! Panics of Rust programs.
 //!
-//! The facade tells of each panic before any hook prints it. Whether the panic is a failure is known only at the end: it
-//! may be caught, or expected by a test. It is one if the process ends with [`EXIT_CODE`], or if it aborts in the
+//! The facade tells of each panic before any hook prints it. Whether the panic is a failure is known only at the end:
+//! it may be caught, or expected by a test. It is one if the process ends with [`EXIT_CODE`], or if it aborts in the
 //! function that panicked. The latter happens with `panic = "abort"`, or where a panic must not unwind.
 
 use std::ffi::{c_int, c_void};
@@ -35,7 +35,7 @@ export! {
     /// The facade tells of a panic. There is no such function in libc.
     unsafe extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
         if active() {
-            // SAFETY: the facade's text.
+            // SAFETY: the facade passes a text of this length, which it keeps until this returns.
             panics(unsafe { std::slice::from_raw_parts(message, length) });
         }
     }
@@ -69,7 +69,7 @@ pub fn innermost_instrumented_call() -> u64 {
         4
     }
     let mut search = (calls::innermost_stack_pointer(), 0u64);
-    // SAFETY: walks the running thread's own stack.
+    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
     search.1
 }

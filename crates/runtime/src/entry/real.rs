@@ -53,8 +53,8 @@ pub(crate) use found;
 
 /// `real!(name(args) -> result)`: calls libc's own function of that name, which is `unsafe`.
 ///
-/// Whoever writes it promises that libc's function has this signature, and that the arguments are those that the program
-/// passed or are valid for the function.
+/// Whoever writes it promises that libc's function has this signature, and that the arguments are those that the
+/// program passed or are valid for the function.
 macro_rules! real {
     ($name:ident($($arg:expr => $ty:ty),* $(,)?) $(-> $ret:ty)?) => {
         $crate::entry::real::real!(@call $name, None, ($($arg => $ty),*) $(-> $ret)?)

@@ -11,7 +11,7 @@ use crate::entry::intercept::intercept;
 macro_rules! present {
     ($($name:ident @ $version:literal ($($arg:ident),*);)+) => { intercept! { $(
         fn $name @ $version ($($arg: usize),*) -> usize, when (true), calling present {
-            // SAFETY: the program's arguments, as it passed them.
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
             unsafe { present($($arg),*) }
         }
     )+ } };

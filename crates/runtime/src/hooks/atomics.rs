@@ -41,8 +41,8 @@ fn after(kind: EventKind, address: u64, size: u64, pc: u64, order: c_int, value:
     heap::check(address, size, kind.name(), pc);
 }
 
-/// The operation with the events around it: `$value` is what to record of the `$result`. The operation sees `$atomic` as a
-/// reference, which is made when the thread is to do the operation.
+/// The operation with the events around it: `$value` is what to record of the `$result`. The operation sees `$atomic`
+/// as a reference, which is made when the thread is to do the operation.
 macro_rules! event {
     ($kind:ident, $atomic:ident, $size:expr, $order:ident, $pc:ident, $operation:expr, |$result:pat_param| $value:expr) => {{
         let address = $atomic as u64;
@@ -51,8 +51,8 @@ macro_rules! event {
             // SAFETY: the operation follows, just below.
             unsafe { before(EventKind::$kind, address, $size, $pc) };
         }
-        // SAFETY: the compiler calls a hook of this width in place of an operation on such a variable of the program's. If
-        // the variable is gone, the fault is the program's own.
+        // SAFETY: the compiler calls a hook of this width in place of an operation on such a variable of the program's.
+        // If the variable is gone, the fault is the program's own.
         let $atomic = unsafe { &*$atomic };
         let result = $operation;
         if on {

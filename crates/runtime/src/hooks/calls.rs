@@ -1,8 +1,8 @@
 //! Call stacks of the program's threads.
 //!
-//! The compiler calls `__tsan_func_entry` and `__tsan_func_exit`, which keep a shadow call stack for each thread. A call
-//! stack gets a number when the first event happens in it. The numbers are nodes of a tree in the shared file. A frame
-//! remembers its node, so an event in a known stack costs one load.
+//! The compiler calls `__tsan_func_entry` and `__tsan_func_exit`, which keep a shadow call stack for each thread. A
+//! call stack gets a number when the first event happens in it. The numbers are nodes of a tree in the shared file. A
+//! frame remembers its node, so an event in a known stack costs one load.
 
 use std::arch::naked_asm;
 use std::collections::HashMap;
@@ -63,9 +63,9 @@ const GUARD: u64 = 4096;
 
 /// A fault at this address means that a thread's calls nest deeper than its slot is long: 8 million calls.
 ///
-/// That takes a stack of more than 128 MiB, since a frame has at least 16 bytes and an entry here has 24. Threads with a
-/// stack of the runtime's have no such stack. Others may: the main thread without a limit, or a thread with a stack of the
-/// program's. To compare with the end at every call would cost time, and a page that is not there costs none.
+/// That takes a stack of more than 128 MiB, since a frame has at least 16 bytes and an entry here has 24. Threads with
+/// a stack of the runtime's have no such stack. Others may: the main thread without a limit, or a thread with a stack
+/// of the program's. To compare with the end at every call would cost time, and a page that is not there costs none.
 pub fn is_overflow(address: u64) -> bool {
     const END: u64 = CALLS + MAX_THREADS as u64 * CALLS_SLOT;
     const _: () = assert!(GUARD > size_of::<Call>() as u64);
@@ -81,7 +81,7 @@ pub fn create(index: usize) -> Option<Saved> {
     let bottom = base as *mut Call;
     // SAFETY: just mapped. The bottom entry is never popped: no stack pointer is above it.
     unsafe { bottom.write(Call { pc: 0, stack_pointer: u64::MAX, node: 0 }) };
-    // SAFETY: the slot holds many entries.
+    // SAFETY: the slot is longer than two entries.
     Some(Saved(unsafe { bottom.add(1) }))
 }
 
@@ -104,8 +104,8 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
     if top.is_null() {
         return;
     }
-    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop: `create` wrote it. At the end
-    // of the slot the write faults, and the run ends (see `is_overflow`).
+    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop: `create` wrote it. At
+    // the end of the slot the write faults, and the run ends (see `is_overflow`).
     unsafe {
         while (*top.sub(1)).stack_pointer <= stack_pointer {
             top = top.sub(1);
@@ -133,7 +133,8 @@ extern "C" fn leave(inside: u64) {
     if log::records_functions() {
         log::function(false, inside);
     }
-    // SAFETY: as in `enter`; the bottom entry stays.
+    // SAFETY: `top` points into the running thread's slot, above the bottom entry, which `create` wrote and which
+    // stays.
     unsafe {
         if (*top.sub(1)).stack_pointer != u64::MAX {
             TOP.store(top.sub(1), Ordering::Relaxed);

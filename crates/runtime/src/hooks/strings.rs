@@ -72,15 +72,15 @@ unsafe fn copies(from: Text, to: TextOut, len: usize, pc: u64) {
     unsafe { accesses::copies(from as u64, to as u64, len as u64 + 1, pc) };
 }
 
-/// `accesses! { name(arguments; pc) -> result: before; }`: entries for functions that libc does, after `before` has told
-/// of the accesses that they make.
+/// `accesses! { name(arguments; pc) -> result: before; }`: entries for functions that libc does, after `before` has
+/// told of the accesses that they make.
 macro_rules! accesses {
     ($($name:ident $(| $alias:ident)* ($($arg:ident: $ty:ty),*; $pc:ident) -> $ret:ty: $before:expr;)+) => {
         intercept! { $(
             fn $name $(| $alias)* ($($arg: $ty),*; $pc) -> $ret, when (watched($pc)), calling call {
                 // SAFETY: libc's function makes these accesses next, with the program's arguments.
                 unsafe { $before };
-                // SAFETY: the program's arguments, as it passed them.
+                // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
                 unsafe { call($($arg),*) }
             }
         )+ }
@@ -124,7 +124,7 @@ intercept! {
                 accesses::writes(to as u64, len as u64, pc);
             }
         }
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { copy(to, from, len) }
     }
 
@@ -137,19 +137,19 @@ intercept! {
             accesses::reads(one as u64, len as u64, pc);
             accesses::reads(other as u64, len as u64, pc);
         }
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { compare(one, other, len) }
     }
 
     fn memchr(
         bytes: *const c_void, wanted: c_int, len: usize; pc
     ) -> *mut c_void, when (watched(pc) && len > 0), calling find {
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let found = unsafe { find(bytes, wanted, len) };
         let read = if found.is_null() { len } else { found as usize - bytes as usize + 1 };
         // SAFETY: libc's function reads the same bytes next.
         unsafe { accesses::reads(bytes as u64, read as u64, pc) };
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { find(bytes, wanted, len) }
     }
 }

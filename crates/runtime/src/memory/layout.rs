@@ -1,8 +1,8 @@
 //! Where the runtime keeps its own memory inside the tested process.
 //!
-//! Everything has a fixed address, far from where Linux puts programs (0x55…), libraries and stacks (0x7f…). So addresses
-//! do not depend on what was mapped before, and an address tells what it belongs to. A reservation costs nothing: the
-//! kernel makes a page when it is first used.
+//! Everything has a fixed address, far from where Linux puts programs (0x55…), libraries and stacks (0x7f…). So
+//! addresses do not depend on what was mapped before, and an address tells what it belongs to. A reservation costs
+//! nothing: the kernel makes a page when it is first used.
 
 use std::ffi::c_int;
 

@@ -1,8 +1,8 @@
 //! Finding out which memory is shared.
 //!
 //! A byte is shared when two threads have accessed it and at least one of them has written to it. Accesses from before
-//! the first thread do not count. When a byte becomes shared, it is reported in the shared file, under a name that other
-//! runs can use.
+//! the first thread do not count. When a byte becomes shared, it is reported in the shared file, under a name that
+//! other runs can use.
 
 use std::sync::atomic::Ordering;
 

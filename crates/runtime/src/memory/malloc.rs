@@ -111,7 +111,7 @@ intercept! {
     fn posix_memalign(
         result: *mut *mut c_void, align: usize, size: usize; pc
     ) -> c_int, otherwise (store_aligned(result, align, || __libc_memalign(align, size))) {
-        // SAFETY: the program's place for the result.
+        // SAFETY: the program promises libc a place for the result.
         unsafe { store_aligned(result, align, || allocate_aligned(align, size, pc)) }
     }
 
@@ -121,7 +121,7 @@ intercept! {
 
     /// No more than was asked for: what is beyond is fenced off.
     fn malloc_usable_size(block: *mut c_void) -> usize, calling ask {
-        // SAFETY: the program's block, as it passed it.
+        // SAFETY: the program promises libc a block of its own.
         heap::size_of_block(block as u64).map_or_else(|| unsafe { ask(block) }, |size| size as usize)
     }
 

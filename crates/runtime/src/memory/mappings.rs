@@ -33,7 +33,7 @@ intercept! {
         address: *mut c_void, len: usize, access: c_int, flags: c_int, file: c_int, offset: libc::off_t
     ) -> *mut c_void, calling map {
         before_mmap(flags);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { map(address, len, access, flags, file, offset) }
     }
 }
@@ -41,13 +41,13 @@ intercept! {
 intercept! {
     fn munmap(address: *mut c_void, len: usize) -> c_int, calling unmap {
         look_before_it_goes();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { unmap(address, len) }
     }
 
     fn mprotect(address: *mut c_void, len: usize, access: c_int) -> c_int, calling protect {
         look_before_it_goes();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { protect(address, len, access) }
     }
 
@@ -55,19 +55,19 @@ intercept! {
         old: *mut c_void, len: usize, new_len: usize, flags: c_int, new: *mut c_void
     ) -> *mut c_void, calling remap {
         look_before_it_goes();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { remap(old, len, new_len, flags, new) }
     }
 
     fn shmdt(address: *const c_void) -> c_int, calling detach {
         look_before_it_goes();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { detach(address) }
     }
 
     fn dlclose(library: *mut c_void) -> c_int, calling unload {
         look_before_it_goes();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { unload(library) }
     }
 }

@@ -53,8 +53,8 @@ impl Granule {
     }
 }
 
-/// What one thread did to a granule. If it does the same again, nothing changes, whatever others did meanwhile: only the
-/// first access of a kind makes a byte shared.
+/// What one thread did to a granule. If it does the same again, nothing changes, whatever others did meanwhile: only
+/// the first access of a kind makes a byte shared.
 #[derive(Clone, Copy, Default)]
 struct Done {
     granule: u64,

@@ -193,8 +193,8 @@ impl Spans {
     /// The block is one of this allocator's.
     unsafe fn span_of(&self, block: &Block) -> &'static Span {
         let page = (std::ptr::from_ref(block) as u64 - self.base) / PAGE;
-        // SAFETY: the caller promises that the block is this allocator's, so `grow` has made an entry for its page and a
-        // header for its span.
+        // SAFETY: the caller promises that the block is this allocator's, so `grow` has made an entry for its page and
+        // a header for its span.
         unsafe {
             let entry = ((self.pages + page * 4) as *const u32).read();
             &*((self.base + u64::from(entry - 1) * PAGE) as *const Span)
@@ -284,7 +284,7 @@ mod tests {
     fn blocks_are_reused_last_in_first_out() {
         let mut spans = spans();
         let [first, second] = [(); 2].map(|()| spans.allocate(40, 16).expect("there is room").0);
-        // SAFETY: nobody uses them.
+        // SAFETY: the test uses neither block any more.
         unsafe {
             spans.release(first);
             spans.release(second);

@@ -202,11 +202,11 @@ fn make(kind: Kind) -> Option<[c_int; 2]> {
     let mut new: [c_int; 2] = [-1; 2];
     let place = new.as_mut_ptr() as u64;
     let made = match kind {
-        // SAFETY: the kernel writes two descriptors to the place.
+        // SAFETY: the kernel writes two descriptors to the place, which is `new`.
         Kind::Pipe => unsafe { system::call(libc::SYS_pipe2, [place, 0, 0, 0, 0, 0]) },
         Kind::Pair { domain, kind, protocol } => {
             let arguments = [domain as u64, kind as u64, protocol as u64, place, 0, 0];
-            // SAFETY: as above.
+            // SAFETY: the kernel writes two descriptors to the place, which is `new`.
             unsafe { system::call(libc::SYS_socketpair, arguments) }
         }
         Kind::Event { flags } | Kind::Timer { flags } => {
@@ -225,7 +225,7 @@ fn renew_watcher(watcher: &Watcher) {
     for &(descriptor, events, data) in &watcher.watched {
         let event = libc::epoll_event { events, u64: data };
         let (add, place) = (libc::EPOLL_CTL_ADD as u64, (&raw const event) as u64);
-        // SAFETY: the kernel reads the event.
+        // SAFETY: the kernel reads the event, a variable of this loop's.
         unsafe { system::call(libc::SYS_epoll_ctl, [new as u64, add, descriptor as u64, place, 0, 0]) };
     }
     replace(new, &[(watcher.descriptor, watcher.close_on_exec)]);

@@ -14,7 +14,7 @@ use crate::schedule::scheduler;
 intercept! {
     fn fork | vfork() -> libc::pid_t, calling fork {
         let parent = system::process_id();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let child = unsafe { fork() };
         io::forked();
         if child == 0 {
@@ -22,7 +22,7 @@ intercept! {
             WATCH.store(IGNORE, Ordering::Relaxed);
             // It must not outlive the run, which may be over already.
             identity::stay_bound();
-            // SAFETY: a plain system call.
+            // SAFETY: the kernel only gives a number.
             if unsafe { libc::getppid() } != parent {
                 system::exit(1);
             }
@@ -36,7 +36,7 @@ macro_rules! spawn {
     ($($name:ident $(@ $version:literal)? ($($arg:ident),*);)+) => { intercept! { $(
         fn $name $(@ $version)? ($($arg: usize),*) -> usize, calling spawn {
             io::forked();
-            // SAFETY: the program's arguments, as it passed them.
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
             unsafe { spawn($($arg),*) }
         }
     )+ } };
@@ -95,19 +95,19 @@ type Usage = *mut libc::rusage;
 intercept! {
     fn wait(status: Status; pc) -> libc::pid_t, calling wait {
         await_end(-1, 0, pc);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { wait(status) }
     }
 
     fn waitpid(process: libc::pid_t, status: Status, options: c_int; pc) -> libc::pid_t, calling wait {
         await_end(process, options, pc);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { wait(process, status, options) }
     }
 
     fn wait3(status: Status, options: c_int, usage: Usage; pc) -> libc::pid_t, calling wait {
         await_end(-1, options, pc);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { wait(status, options, usage) }
     }
 
@@ -115,7 +115,7 @@ intercept! {
         process: libc::pid_t, status: Status, options: c_int, usage: Usage; pc
     ) -> libc::pid_t, calling wait {
         await_end(process, options, pc);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { wait(process, status, options, usage) }
     }
 
@@ -127,7 +127,7 @@ intercept! {
             libc::P_ALL => await_end(-1, options, pc),
             _ => {}
         }
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { wait(kind, id, info, options) }
     }
 }

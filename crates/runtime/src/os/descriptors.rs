@@ -65,7 +65,7 @@ intercept! {
             return bad_descriptor();
         }
         take_over(old, new);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { duplicate(old, new) }
     }
 
@@ -74,7 +74,7 @@ intercept! {
             return bad_descriptor();
         }
         take_over(old, new);
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { duplicate(old, new, flags) }
     }
 

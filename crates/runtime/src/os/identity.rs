@@ -38,7 +38,7 @@ intercept! {
 /// Makes the process end with its parent, and lets it read its own `/proc`. The kernel takes both back when a process
 /// changes its user.
 pub fn stay_bound() {
-    // SAFETY: plain system calls.
+    // SAFETY: both settings take numbers, and change no memory.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_DUMPABLE, 1);
@@ -48,7 +48,7 @@ pub fn stay_bound() {
 macro_rules! becomes_another {
     ($($name:ident($($arg:ident),+);)+) => { intercept! { $(
         fn $name($($arg: libc::uid_t),+) -> c_int, calling change {
-            // SAFETY: the program's arguments, as it passed them.
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
             let result = unsafe { change($($arg),+) };
             stay_bound();
             result

@@ -1,9 +1,9 @@
 //! Input and output that may have to be waited for: pipes, sockets, event descriptors.
 //!
 //! The kernel does the call, once it will not block. Before that the scheduler makes the thread wait until the
-//! descriptor is ready. A call on one descriptor may make another one ready, so after each call all waiting threads look
-//! again. When no thread can run, the runtime waits for other processes, in real time. If only the program itself can
-//! make the descriptors ready, it is a deadlock.
+//! descriptor is ready. A call on one descriptor may make another one ready, so after each call all waiting threads
+//! look again. When no thread can run, the runtime waits for other processes, in real time. If only the program itself
+//! can make the descriptors ready, it is a deadlock.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};

@@ -19,7 +19,7 @@ use crate::schedule::scheduler::{Operation, point};
 macro_rules! when_ready {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $events:expr;)+) => { intercept! { $(
         fn $name(descriptor: c_int, $($arg: $ty),*; pc) -> $ret, when (is_modelled(descriptor)), calling call {
-            // SAFETY: the program's arguments, as it passed them.
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
             io::with(descriptor, $events, pc, || unsafe { call(descriptor, $($arg),*) } as isize) as $ret
         }
     )+ } };
@@ -68,7 +68,7 @@ intercept! {
     }
 
     fn write(descriptor: c_int, buffer: *const u8, len: usize; pc) -> isize, when (is_modelled(descriptor)) {
-        // SAFETY: the program's buffer.
+        // SAFETY: the program promises libc a buffer of this length.
         unsafe { write_all(descriptor, buffer, len, pc) }
     }
 
@@ -78,7 +78,7 @@ intercept! {
         address: *mut libc::sockaddr, size: *mut libc::socklen_t
     ) -> isize, when (is_modelled(descriptor)), calling call {
         let pc = calls::innermost();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         io::with(descriptor, libc::POLLIN, pc, || unsafe { call(descriptor, buffer, len, flags, address, size) })
     }
 
@@ -87,7 +87,7 @@ intercept! {
         address: *const libc::sockaddr, size: libc::socklen_t
     ) -> isize, when (is_modelled(descriptor)), calling call {
         let pc = calls::innermost();
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         io::with(descriptor, libc::POLLOUT, pc, || unsafe { call(descriptor, buffer, len, flags, address, size) })
     }
 
@@ -99,7 +99,7 @@ intercept! {
         if active() {
             io::forget(|own| own == descriptor);
         }
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let result = unsafe { close(descriptor) };
         if modelled {
             let pc = users_call(pc);
@@ -112,7 +112,7 @@ intercept! {
     fn shutdown(descriptor: c_int, how: c_int; pc) -> c_int, when (is_modelled(descriptor)), calling shut {
         let pc = users_call(pc);
         point(Operation::new(EventKind::Io, pc, 0));
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let result = unsafe { shut(descriptor, how) };
         io::done(descriptor, pc);
         result
@@ -165,7 +165,7 @@ fn made(kind: Kind, ends: [c_int; 2]) {
 
 intercept! {
     fn pipe(ends: *mut c_int) -> c_int, calling make {
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let result = unsafe { make(ends) };
         if result == 0 {
             // SAFETY: the kernel has just written two descriptors there.
@@ -175,7 +175,7 @@ intercept! {
     }
 
     fn pipe2(ends: *mut c_int, flags: c_int) -> c_int, calling make {
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let result = unsafe { make(ends, flags) };
         if result == 0 {
             // SAFETY: the kernel has just written two descriptors there.
@@ -185,7 +185,7 @@ intercept! {
     }
 
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int, calling make {
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let result = unsafe { make(domain, kind, protocol, ends) };
         if result == 0 {
             // SAFETY: the kernel has just written two descriptors there.
@@ -195,7 +195,7 @@ intercept! {
     }
 
     fn eventfd(value: u32, flags: c_int) -> c_int, calling make {
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let descriptor = unsafe { make(value, flags) };
         if descriptor >= 0 {
             io::owns(descriptor);

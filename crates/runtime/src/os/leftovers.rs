@@ -1,8 +1,8 @@
 //! Temporary files that a run leaves behind are removed.
 //!
-//! Every run has the same process id and draws the same random numbers, so all runs use the same file names. A file that
-//! a failed run leaves would be in the way of the next. So each run notes the temporary files and directories that it
-//! makes, in memory that it shares with its server. When the run is over, the server removes those that are still
+//! Every run has the same process id and draws the same random numbers, so all runs use the same file names. A file
+//! that a failed run leaves would be in the way of the next. So each run notes the temporary files and directories that
+//! it makes, in memory that it shares with its server. When the run is over, the server removes those that are still
 //! there. It knows them by device and inode, so it removes nothing that was only moved there. Files outside the
 //! directory for temporary files stay: they may be what the program is run for.
 
@@ -58,8 +58,8 @@ pub fn prepare() {
     }
 }
 
-/// In a run: does `call`, which may create a file or directory at `path`. `succeeded` tells by the result whether it did
-/// not fail. The call may change the path, as `mkstemp` does.
+/// In a run: does `call`, which may create a file or directory at `path`. `succeeded` tells by the result whether it
+/// did not fail. The call may change the path, as `mkstemp` does.
 ///
 /// # Safety
 /// `path` is null or a string.

@@ -81,23 +81,23 @@ fn result(done: Result<(), c_int>) -> c_int {
 
 intercept! {
     fn sched_getaffinity @ c"GLIBC_2.3.4"(id: libc::pid_t, size: usize, set: *mut u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         result(by_id(id).and_then(|index| unsafe { affinity(index).write(size, set) }))
     }
 
     fn sched_setaffinity @ c"GLIBC_2.3.4"(id: libc::pid_t, size: usize, set: *const u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         let set = unsafe { Affinity::read(size, set) };
         result(set.and_then(|set| by_id(id).map(|index| set_affinity(index, set))))
     }
 
     fn pthread_getaffinity_np @ c"GLIBC_2.3.4"(handle: libc::pthread_t, size: usize, set: *mut u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         by_handle(handle).and_then(|index| unsafe { affinity(index).write(size, set) }).err().unwrap_or(0)
     }
 
     fn pthread_setaffinity_np @ c"GLIBC_2.3.4"(handle: libc::pthread_t, size: usize, set: *const u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         let set = unsafe { Affinity::read(size, set) };
         set.and_then(|set| by_handle(handle).map(|index| set_affinity(index, set))).err().unwrap_or(0)
     }
@@ -105,7 +105,7 @@ intercept! {
     fn sysconf(name: c_int) -> c_long, calling ask {
         match name {
             libc::_SC_NPROCESSORS_ONLN | libc::_SC_NPROCESSORS_CONF => c_long::from(COUNT),
-            // SAFETY: the program's arguments, as it passed them.
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
             _ => unsafe { ask(name) },
         }
     }

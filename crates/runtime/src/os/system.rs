@@ -186,12 +186,12 @@ pub fn monotonic_time() -> u64 {
 
 /// errno of the running thread.
 pub fn errno() -> c_int {
-    // SAFETY: libc gives every thread one.
+    // SAFETY: libc gives every thread an errno, which stays where it is while the thread runs.
     unsafe { *libc::__errno_location() }
 }
 
 pub fn set_errno(error: c_int) {
-    // SAFETY: libc gives every thread one.
+    // SAFETY: libc gives every thread an errno, which stays where it is while the thread runs.
     unsafe { *libc::__errno_location() = error };
 }
 

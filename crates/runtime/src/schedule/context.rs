@@ -54,7 +54,7 @@ const GUARD: u64 = 64 << 10;
 pub fn of_main() -> Context {
     const AT_HWCAP2: libc::c_ulong = 26;
     const HWCAP2_FSGSBASE: libc::c_ulong = 2;
-    // SAFETY: reads of the process's own state.
+    // SAFETY: both only read what libc and the kernel say of this process.
     unsafe {
         FSGSBASE.store(libc::getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE != 0, Ordering::Relaxed);
         let handle = libc::pthread_self();
@@ -216,7 +216,7 @@ intercept! {
     /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
     /// library needs one.
     fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
-        // SAFETY: the program's arguments, as it passed them.
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         let error = unsafe { ask(thread, attributes) };
         let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
         // SAFETY: attributes that libc has just initialised, if there was no error.

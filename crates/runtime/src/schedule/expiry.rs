@@ -11,8 +11,8 @@ impl Scheduler {
         self.threads[index].deadline.is_some() && self.threads[index].wait.may_be_given_up(self, index)
     }
 
-    /// The wait may time out while other threads can run. A wait of more than an hour may not: no machine is so busy that
-    /// the others would not have run by then. A sleep may.
+    /// The wait may time out while other threads can run. A wait of more than an hour may not: no machine is so busy
+    /// that the others would not have run by then. A sleep may.
     pub fn may_expire_early(&self, index: usize) -> bool {
         const HOUR: u64 = 3_600_000_000_000;
         let thread = &self.threads[index];

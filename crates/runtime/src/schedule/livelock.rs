@@ -105,7 +105,7 @@ fn write_frames(state: &mut Mix, base: u64) {
         STOP
     }
     let mut frame = Frame { registers: [0; 6], stack_pointer: base };
-    // SAFETY: walks the running thread's own stack.
+    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
     unsafe { modules::_Unwind_Backtrace(visit, (&raw mut frame).cast()) };
     frame.registers.iter().for_each(|&register| state.write_u64(register));
     let end = base.min(frame.stack_pointer.saturating_add(MAX_STACK));

@@ -1,11 +1,12 @@
 //! Snapshots: copies of a run in the middle, from which runs under other plans go on.
 //!
 //! All threads of the program are memory of one process with one OS thread (see
-//! [`context`](crate::schedule::context)), so a fork copies them all. The copy waits in the kernel until the tool wants a
-//! run that begins in the same way. That run is a copy of the copy. Both are children of the fork server and end with it.
+//! [`context`](crate::schedule::context)), so a fork copies them all. The copy waits in the kernel until the tool wants
+//! a run that begins in the same way. That run is a copy of the copy. Both are children of the fork server and end with
+//! it.
 //!
-//! A fork does not copy what is outside the process. So no snapshot is taken of a run that has made pipes or sockets, has
-//! changed files, or has forked. The tool restores the shared file before a snapshot goes on.
+//! A fork does not copy what is outside the process. So no snapshot is taken of a run that has made pipes or sockets,
+//! has changed files, or has forked. The tool restores the shared file before a snapshot goes on.
 
 use std::sync::atomic::Ordering;
 

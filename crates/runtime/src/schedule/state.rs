@@ -128,8 +128,8 @@ pub fn settle() {
         for granule in start >> 3..end.div_ceil(8) {
             let (low, high) = (start.max(granule << 3), end.min((granule + 1) << 3));
             let accessed = (((1u16 << (high - low)) - 1) << (low & 7)) as u8;
-            // SAFETY: the program has accessed a byte of these eight, which are in one page with it. Whoever takes memory
-            // away calls this before.
+            // SAFETY: the program has accessed a byte of these eight, which are in one page with it. Whoever takes
+            // memory away calls this before.
             let word = unsafe { ((granule << 3) as *const u64).read_volatile() };
             with(|state| state.look(granule, accessed, word));
         }
@@ -146,8 +146,8 @@ pub fn forget_accesses() {
 fn accesses(me: usize, operation: &Operation) {
     with(|state| state.under_way.push((operation.object, operation.size())));
     if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
-        // SAFETY: whoever made the operation promised that the program reads the same bytes next. If it cannot, the fault
-        // is the program's own; nothing is borrowed here that its handler could find in use.
+        // SAFETY: whoever made the operation promised that the program reads the same bytes next. If it cannot, the
+        // fault is the program's own; nothing is borrowed here that its handler could find in use.
         let seen = unsafe { contents(operation.object, operation.size()) };
         with(|state| state.remember(me, [seen]));
     }
@@ -245,7 +245,7 @@ fn bytes_printed() -> u64 {
     unsafe extern "C" {
         static stdout: *const Stream;
     }
-    // SAFETY: libc's stream, if there still is one.
+    // SAFETY: libc keeps a stream there, or null once it is closed.
     let stream = unsafe { stdout.as_ref() };
     let buffered = stream.map_or(0, |stream| stream.write_position.wrapping_sub(stream.write_base));
     buffered.wrapping_add(bytes_flushed())

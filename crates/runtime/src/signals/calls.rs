@@ -26,7 +26,7 @@ unsafe fn bits(set: Set) -> u64 {
 
 /// The thread sends itself a signal, which it has at once, from the kernel.
 fn is_to_self(handle: libc::pthread_t, signal: c_int) -> bool {
-    // SAFETY: asks who is running.
+    // SAFETY: libc knows the thread by its FS base, which `context` keeps right.
     signal != 0 && handle == unsafe { libc::pthread_self() }
 }
 
@@ -56,10 +56,10 @@ intercept! {
     }
 
     fn sigwait(set: Set, result: *mut c_int; pc) -> c_int {
-        // SAFETY: the program's set.
+        // SAFETY: the program promises libc a set.
         let wanted = unsafe { bits(set) };
         let Some(signal) = sending::receive(wanted, None, pc) else { return libc::EINTR };
-        // SAFETY: the program's place for the signal.
+        // SAFETY: the program promises libc a place for the signal.
         unsafe { result.write(signal) };
         0
     }
@@ -75,7 +75,7 @@ intercept! {
     }
 
     fn sigsuspend(mask: Set; pc) -> c_int {
-        // SAFETY: the program's set.
+        // SAFETY: the program promises libc a set.
         sending::wait_for_handler(!unsafe { bits(mask) }, pc);
         system::fail(libc::EINTR)
     }
@@ -104,7 +104,7 @@ intercept! {
         // SAFETY: the program's action, or null. Its handler is a function for this signal: so much it promises libc.
         let (result, before) = unsafe { handlers::exchange(signal, new.as_ref()) };
         if result == 0 && !old.is_null() {
-            // SAFETY: the program's place for the action.
+            // SAFETY: the program promises libc a place for the action.
             unsafe { old.write(before) };
         }
         result
@@ -121,11 +121,11 @@ intercept! {
         unsafe { handlers::set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER) }
     }
 
-    /// A thread's alternate stack. The kernel knows of the running thread's only, and has one of the runtime's where the
-    /// thread has none.
+    /// A thread's alternate stack. The kernel knows of the running thread's only, and has one of the runtime's where
+    /// the thread has none.
     fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int, calling set {
         let before = with_mine(|mine| mine.stack);
-        // SAFETY: the program's stack, or null.
+        // SAFETY: the program promises libc a description of a stack, or null.
         if let Some(new) = unsafe { new.as_ref() } {
             masks::differ();
             let is_disabled = new.ss_flags & libc::SS_DISABLE != 0;
@@ -142,19 +142,19 @@ intercept! {
         }
         if !old.is_null() {
             let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-            // SAFETY: the program's place for the stack.
+            // SAFETY: the program promises libc a place for the stack.
             unsafe { old.write(before.unwrap_or(none)) };
         }
         0
     }
 
     fn pthread_sigmask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
-        // SAFETY: the program's sets, or null.
+        // SAFETY: the program promises libc sets, or null.
         unsafe { change_mask(how, set, old) }
     }
 
     fn sigprocmask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
-        // SAFETY: the program's sets, or null.
+        // SAFETY: the program promises libc sets, or null.
         match unsafe { change_mask(how, set, old) } {
             0 => 0,
             error => system::fail(error),
@@ -171,7 +171,8 @@ unsafe fn change_mask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
     let wanted = unsafe { set.cast::<u64>().as_ref() }.copied();
     match masks::change(how, wanted) {
         Ok(before) => {
-            // SAFETY: as above. What follows the first word means nothing, and the kernel leaves it alone too.
+            // SAFETY: the caller's promise. What follows the first word means nothing, and the kernel leaves it alone
+            // too.
             if let Some(old) = unsafe { old.cast::<u64>().as_mut() } {
                 *old = before;
             }
@@ -184,8 +185,8 @@ unsafe fn change_mask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
 macro_rules! jumps {
     ($($name:ident)+) => { intercept! { $(
         fn $name(buffer: *mut CleanupBuffer, value: c_int) -> !, calling jump {
-            // SAFETY: the program's buffer, which `setjmp` has filled. The function that called `setjmp` has not returned:
-            // the program promises libc so much.
+            // SAFETY: the program's buffer, which `setjmp` has filled. The function that called `setjmp` has not
+            // returned: the program promises libc so much.
             unsafe {
                 handlers::leave(&*buffer);
                 jump(buffer, value)

@@ -182,7 +182,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     let code = unsafe { (*info).si_code };
     let sent = code <= 0;
     if !active() {
-        // SAFETY: the kernel has called this function.
+        // SAFETY: the kernel has called this function, with these arguments.
         return unsafe { act_in_child(signal, sent, info, context) };
     }
     if signal == STOP_SIGNAL && code != libc::SI_TKILL {
@@ -223,7 +223,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         with_mine(|mine| mine.handling |= bit(signal));
     }
     if wanted.sa_flags & libc::SA_RESETHAND != 0 {
-        // SAFETY: no handler.
+        // SAFETY: the default action has no handler.
         unsafe { set_handler(signal, libc::SIG_DFL, 0) };
     }
     let depth = with_mine(|mine| {
@@ -238,8 +238,8 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     });
 }
 
-/// The tool ends the run. Its signal comes at any instruction, be it one of the runtime's that has borrowed a static: so
-/// nothing is borrowed here and nothing allocated.
+/// The tool ends the run. Its signal comes at any instruction, be it one of the runtime's that has borrowed a static:
+/// so nothing is borrowed here and nothing allocated.
 fn stop(context: &libc::ucontext_t) -> ! {
     let (pc, _) = registers(context);
     let pc = match modules::is_ours(pc) {

@@ -1,8 +1,8 @@
 //! Signals that threads send each other and wait for.
 //!
 //! A signal that is sent with `pthread_kill` is kept for its thread, one that is sent with `kill` for any thread. A
-//! thread takes it when it waits for signals. Otherwise the program's handler is called, at the thread's next operation.
-//! In a thread that waits for a lock, a semaphore or a thread, the handler is called when no thread can run.
+//! thread takes it when it waits for signals. Otherwise the program's handler is called, at the thread's next
+//! operation. In a thread that waits for a lock, a semaphore or a thread, the handler is called when no thread can run.
 
 use std::ffi::{c_int, c_void};
 

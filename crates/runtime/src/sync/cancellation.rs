@@ -1,7 +1,8 @@
 //! Cancellation of threads.
 //!
-//! A request takes effect when its thread comes to a cancellation point, or waits at one. Of libc's cancellation points,
-//! those that may wait are modelled. An asynchronous request takes effect at the thread's next operation of any kind.
+//! A request takes effect when its thread comes to a cancellation point, or waits at one. Of libc's cancellation
+//! points, those that may wait are modelled. An asynchronous request takes effect at the thread's next operation of any
+//! kind.
 
 use std::ffi::{c_int, c_void};
 

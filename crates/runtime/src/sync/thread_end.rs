@@ -35,8 +35,8 @@ impl Duties {
     /// The thread jumps to `buffer` when it is unwound that far.
     ///
     /// # Safety
-    /// `setjmp` has filled the buffer in a function of this thread that calls [`remove_cleanup`](Duties::remove_cleanup)
-    /// before it returns.
+    /// `setjmp` has filled the buffer in a function of this thread that calls
+    /// [`remove_cleanup`](Duties::remove_cleanup) before it returns.
     pub unsafe fn add_cleanup(&mut self, buffer: *mut CleanupBuffer) {
         self.cleanups.push(buffer);
     }
@@ -96,7 +96,7 @@ pub fn exit(result: *mut c_void) -> ! {
         const END_OF_STACK: c_int = 16;
         const NO_REASON: c_int = 0;
         let base = log::stack_span(scheduler::current()).base;
-        // SAFETY: the unwinder's context.
+        // SAFETY: the unwinder calls this with a context that is valid during the call.
         let stack_pointer = unsafe { _Unwind_GetCFA(context) } as u64;
         if let Some(buffer) = scheduler::with_me(|me| me.duties.cleanups.last().copied()) {
             // SAFETY: whoever called `add_cleanup` promised that its function has not returned.
@@ -105,8 +105,8 @@ pub fn exit(result: *mut c_void) -> ! {
                     me.duties.cleanups.pop();
                     me.result = result;
                 });
-                // SAFETY: whoever called `add_cleanup` promised that `setjmp` has filled it. The code there calls the handler
-                // and then `__pthread_unwind_next`.
+                // SAFETY: whoever called `add_cleanup` promised that `setjmp` has filled it. The code there calls the
+                // handler and then `__pthread_unwind_next`.
                 unsafe { siglongjmp(buffer, 1) };
             }
         }

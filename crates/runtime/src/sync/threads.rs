@@ -32,7 +32,7 @@ pub fn ensure_contexts(count: usize) {
     let made = CONTEXTS.with(|contexts| contexts.len());
     for index in made..=count.min(MAX_AHEAD) {
         let slot = Stack::Slot { index: index as u64, bytes: POOL_STACK };
-        // SAFETY: the stack is a slot.
+        // SAFETY: a slot's memory is kept for its thread by `layout`.
         let new = || unsafe { context::create(slot) };
         let context = if index == 0 { None } else { heap::for_runtime(new).ok() };
         CONTEXTS.with(|contexts| contexts.push(context));
