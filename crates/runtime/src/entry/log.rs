@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::{End, EventKind, MemoryOrder, Outcome};
+use threadbare_trace::{End, EventKind, MemoryOrder, Outcome, StackIndex, ThreadIndex};
 use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 
 use crate::hooks::calls;
@@ -32,45 +32,45 @@ pub fn control() -> &'static Control {
 const MAX_STACKS: u64 = wire::STACKS_BYTES / size_of::<Stack>() as u64;
 
 /// Call stack `node` of the tree.
-pub fn stack(node: u32) -> Stack {
-    assert!(u64::from(node) < MAX_STACKS, "there is no call stack {node}");
+pub fn stack(node: StackIndex) -> Stack {
+    assert!(u64::from(node.number()) < MAX_STACKS, "there is no call stack {node}");
     // SAFETY: inside the region, as just checked, and any bytes there are a stack.
-    unsafe { ((WIRE + wire::STACKS_OFFSET) as *const Stack).add(node as usize).read() }
+    unsafe { ((WIRE + wire::STACKS_OFFSET) as *const Stack).add(node.index()).read() }
 }
 
 /// Adds call stack `node` to the tree; `false` when there is no room.
-pub fn set_stack(node: u32, stack: Stack) -> bool {
+pub fn set_stack(node: StackIndex, stack: Stack) -> bool {
     // The last few are kept free.
-    let fits = u64::from(node) * (size_of::<Stack>() as u64) < wire::STACKS_BYTES - 64;
+    let fits = u64::from(node.number()) * (size_of::<Stack>() as u64) < wire::STACKS_BYTES - 64;
     if fits {
         // SAFETY: inside the region, as just checked.
-        unsafe { ((WIRE + wire::STACKS_OFFSET) as *mut Stack).add(node as usize).write(stack) };
+        unsafe { ((WIRE + wire::STACKS_OFFSET) as *mut Stack).add(node.index()).write(stack) };
     }
     fits
 }
 
 /// Slot `index` of the region that begins `offset` bytes into the file and has one slot for each thread.
-fn slot<T>(offset: u64, index: usize) -> *mut T {
-    assert!(index < wire::MAX_THREADS, "there is no slot for thread {index}");
-    ((WIRE + offset) as *mut T).wrapping_add(index)
+fn slot<T>(offset: u64, index: ThreadIndex) -> *mut T {
+    assert!(index.index() < wire::MAX_THREADS, "there is no slot for thread {index}");
+    ((WIRE + offset) as *mut T).wrapping_add(index.index())
 }
 
 /// The operation that thread `index` stands before.
 #[inline]
-pub fn pending(index: usize) -> PendingRecord {
+pub fn pending(index: ThreadIndex) -> PendingRecord {
     // SAFETY: `slot` is inside the mapped file, and any bytes there are a record.
     unsafe { slot::<PendingRecord>(wire::PENDING_OFFSET, index).read() }
 }
 
 #[inline]
-pub fn set_pending(index: usize, record: PendingRecord) {
+pub fn set_pending(index: ThreadIndex, record: PendingRecord) {
     // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { slot::<PendingRecord>(wire::PENDING_OFFSET, index).write(record) };
 }
 
 /// Thread `index` stands before nothing.
 #[inline]
-pub fn clear_pending(index: usize) {
+pub fn clear_pending(index: ThreadIndex) {
     // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { (*slot::<PendingRecord>(wire::PENDING_OFFSET, index)).kind = 0 };
 }
@@ -81,12 +81,12 @@ pub fn set_threads(count: usize) {
 }
 
 /// Where the stack of thread `index` lies; all zeroes if there is no such thread yet.
-pub fn stack_span(index: usize) -> StackSpan {
+pub fn stack_span(index: ThreadIndex) -> StackSpan {
     // SAFETY: `slot` is inside the mapped file, and any bytes there are a span.
     unsafe { slot::<StackSpan>(wire::SPANS_OFFSET, index).read() }
 }
 
-pub fn set_stack_span(index: usize, span: StackSpan) {
+pub fn set_stack_span(index: ThreadIndex, span: StackSpan) {
     // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { slot::<StackSpan>(wire::SPANS_OFFSET, index).write(span) };
 }
@@ -182,12 +182,12 @@ impl Entry {
         scheduler::with_me(|me| me.last_value = self.value);
         state::event(me, &self);
         // An operation was announced with its stack, where the thread still is.
-        let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack };
+        let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack_index() };
         append(Record {
             kind: self.kind as u8,
             detail: Record::detail(self.order, self.outcome),
-            thread: me as u16,
-            stack,
+            thread: me.number() as u16,
+            stack: stack.number(),
             pc_size: Record::pc_size(self.pc, self.size),
             object: self.object,
             value: self.value,
@@ -202,7 +202,7 @@ pub fn turns(count: u64) {
 }
 
 /// Records that another thread takes the turn that comes after so many.
-pub fn switch(turns: u64, thread: usize) {
+pub fn switch(turns: u64, thread: ThreadIndex) {
     let switches = control().switches.load(Ordering::Relaxed);
     if switches < wire::SWITCHES_BYTES / size_of::<Switch>() as u64 {
         let region = (WIRE + wire::SWITCHES_OFFSET) as *mut Switch;
@@ -326,7 +326,7 @@ pub fn prologue(blocks: impl Iterator<Item = &'static crate::memory::spans::Bloc
             kind: EventKind::Allocate as u8,
             detail: 0,
             thread: 0,
-            stack: block.allocated().stack,
+            stack: block.allocated().stack.number(),
             pc_size: Record::pc_size(block.allocated().pc, block.size()),
             object: block.start(),
             value: block.size(),

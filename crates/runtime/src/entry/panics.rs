@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, EventKind, Failure, FailureKind, ThreadIndex};
+use threadbare_trace::{End, EventKind, Failure, FailureKind};
 use threadbare_wire::CodePlace;
 
 use crate::active;
@@ -83,7 +83,7 @@ pub fn exits(code: c_int) {
 
 /// The process aborts: if the panic of its thread was never left, the run ends with that.
 pub fn aborts() {
-    let current = ThreadIndex::at(scheduler::current());
+    let current = scheduler::current();
     let frame = calls::innermost_stack_pointer();
     let is_in_it = |panic: &Panic| panic.at.thread == current && panic.frame == frame;
     if PANICS.with(|panics| panics.last().is_some_and(is_in_it)) {

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use threadbare_trace::{EventKind, FailureKind};
+use threadbare_trace::{EventKind, FailureKind, ThreadIndex};
 use threadbare_wire::StackSpan;
 
 use crate::active;
@@ -60,10 +60,10 @@ extern "C" fn run_main(argc: c_int, argv: *mut *mut c_char, environment: *mut *m
     let here = (&raw const argc) as u64;
     let routine = main as *const () as u64;
     let span = StackSpan { low: here - MAIN_STACK, base: here, high: here + MAIN_FRAMES, routine };
-    log::set_stack_span(0, span);
+    log::set_stack_span(ThreadIndex::MAIN, span);
     let arguments = [argc as u64, argv as u64, environment as u64];
     // SAFETY: libc starts a program with these arguments of its `main`.
-    let code = unsafe { threads::call_outermost(routine, arguments, 0) };
+    let code = unsafe { threads::call_outermost(routine, arguments, ThreadIndex::MAIN) };
     exit(code as c_int, routine + 1)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::Extent;
+use threadbare_trace::{Extent, ThreadIndex};
 use threadbare_wire::{SOCKET_FD, message, snapshot};
 
 use crate::entry::log;
@@ -132,7 +132,7 @@ fn start_run() {
         learn::start();
     }
     if plan.decisions {
-        scheduler::with(|sched| state::start(sched.threads.iter().map(|thread| &thread.id)));
+        scheduler::with(|sched| state::start(sched.threads.iter().map(|(_, thread)| &thread.id)));
     }
     WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);
     log::set_threads(1);
@@ -143,11 +143,11 @@ fn start_run() {
     }
     heap::track(plan.tracked.extents());
     scheduler::start_run(Follower::new(plan));
-    track_stack(0);
+    track_stack(ThreadIndex::MAIN);
 }
 
 /// Marks what the plan tracks on the stack of thread `index`.
-pub fn track_stack(index: usize) {
+pub fn track_stack(index: ThreadIndex) {
     let base = log::stack_span(index).base;
     scheduler::with(|sched| {
         for extent in sched.follower.plan().tracked.extents() {

@@ -8,6 +8,7 @@ use std::arch::naked_asm;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use threadbare_trace::{StackIndex, ThreadIndex};
 use threadbare_wire::{MAX_THREADS, Stack};
 
 use crate::entry::intercept::export;
@@ -24,8 +25,8 @@ pub struct Call {
     pc: u64,
     /// The stack pointer at its entry. A function that is entered with a higher one was called after a `longjmp`.
     stack_pointer: u64,
-    /// The number of the call stack up to here; 0 when it has none yet.
-    node: u32,
+    /// The number of the call stack up to here; empty when it has none yet.
+    node: StackIndex,
 }
 
 /// The running thread's first free slot; null while the runtime is inactive. A handler reads it too, whatever it has
@@ -34,13 +35,14 @@ static TOP: AtomicPtr<Call> = AtomicPtr::new(std::ptr::null_mut());
 
 #[derive(Default)]
 struct Tree {
-    nodes: u32,
-    children: HashMap<(u32, u64), u32, Hasher>,
+    /// The last one that was given a number.
+    last: StackIndex,
+    children: HashMap<(StackIndex, u64), StackIndex, Hasher>,
 }
 
 impl Tree {
     fn publish(&self) {
-        log::control().stacks.store(self.nodes + 1, Ordering::Relaxed);
+        log::control().stacks.store(self.last.next().number(), Ordering::Relaxed);
     }
 }
 
@@ -73,14 +75,14 @@ pub fn is_overflow(address: u64) -> bool {
 }
 
 /// An empty shadow call stack for thread `index`; `None` when there is no memory for it.
-pub fn create(index: usize) -> Option<Saved> {
-    let base = CALLS + index as u64 * CALLS_SLOT;
+pub fn create(index: ThreadIndex) -> Option<Saved> {
+    let base = CALLS + u64::from(index.number()) * CALLS_SLOT;
     if !layout::reserve(base, CALLS_SLOT - GUARD) {
         return None;
     }
     let bottom = base as *mut Call;
     // SAFETY: just mapped. The bottom entry is never popped: no stack pointer is above it.
-    unsafe { bottom.write(Call { pc: 0, stack_pointer: u64::MAX, node: 0 }) };
+    unsafe { bottom.write(Call { pc: 0, stack_pointer: u64::MAX, node: StackIndex::EMPTY }) };
     // SAFETY: the slot is longer than two entries.
     Some(Saved(unsafe { bottom.add(1) }))
 }
@@ -110,7 +112,7 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
         while (*top.sub(1)).stack_pointer <= stack_pointer {
             top = top.sub(1);
         }
-        top.write(Call { pc: return_address, stack_pointer, node: 0 });
+        top.write(Call { pc: return_address, stack_pointer, node: StackIndex::EMPTY });
         TOP.store(top.add(1), Ordering::Relaxed);
     }
     if log::records_functions() {
@@ -143,35 +145,35 @@ extern "C" fn leave(inside: u64) {
 }
 
 /// The number of the running thread's call stack.
-pub fn current() -> u32 {
+pub fn current() -> StackIndex {
     number(child)
 }
 
 /// The same, for a handler that ends the run. It may have interrupted anything, so it borrows and allocates nothing:
 /// calls that have no number yet get one in the shared file alone. That is all the tool reads.
-pub fn last() -> u32 {
+pub fn last() -> StackIndex {
     number(|parent, pc| {
         let stacks = &log::control().stacks;
-        let node = stacks.load(Ordering::Relaxed);
-        if !log::set_stack(node, Stack { pc, parent, unused: 0 }) {
+        let node = StackIndex::new(stacks.load(Ordering::Relaxed));
+        if !log::set_stack(node, Stack { pc, parent: parent.number(), unused: 0 }) {
             return parent;
         }
-        stacks.store(node + 1, Ordering::Relaxed);
+        stacks.store(node.next().number(), Ordering::Relaxed);
         node
     })
 }
 
 /// The number of the running thread's call stack; `child` gives numbers to calls that have none.
 #[inline(always)]
-fn number(child: impl Fn(u32, u64) -> u32) -> u32 {
+fn number(child: impl Fn(StackIndex, u64) -> StackIndex) -> StackIndex {
     let top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
-        return 0;
+        return StackIndex::EMPTY;
     }
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     unsafe {
         let mut known = top.sub(1);
-        while (*known).node == 0 && (*known).stack_pointer != u64::MAX {
+        while (*known).node.is_empty() && (*known).stack_pointer != u64::MAX {
             known = known.sub(1);
         }
         let mut node = (*known).node;
@@ -184,17 +186,17 @@ fn number(child: impl Fn(u32, u64) -> u32) -> u32 {
     }
 }
 
-fn child(parent: u32, pc: u64) -> u32 {
+fn child(parent: StackIndex, pc: u64) -> StackIndex {
     TREE.with(|tree| {
         let tree = tree.get_or_insert_default();
         if let Some(&node) = tree.children.get(&(parent, pc)) {
             return node;
         }
-        let node = tree.nodes + 1;
-        if !log::set_stack(node, Stack { pc, parent, unused: 0 }) {
+        let node = tree.last.next();
+        if !log::set_stack(node, Stack { pc, parent: parent.number(), unused: 0 }) {
             return parent;
         }
-        tree.nodes = node;
+        tree.last = node;
         tree.children.insert((parent, pc), node);
         tree.publish();
         node
@@ -207,13 +209,13 @@ pub fn publish() {
 }
 
 /// The return address of call stack `node`'s innermost call, and the stack of the function it returns to.
-pub fn caller(node: u32) -> Option<(u64, u32)> {
-    if node == 0 {
+pub fn caller(node: StackIndex) -> Option<(u64, StackIndex)> {
+    if node.is_empty() {
         return None;
     }
     let stack = log::stack(node);
     // This library calls the outermost function. That call is not the program's.
-    (!modules::is_ours(stack.pc)).then_some((stack.pc, stack.parent))
+    (!modules::is_ours(stack.pc)).then_some((stack.pc, StackIndex::new(stack.parent)))
 }
 
 /// The call site of the running thread's innermost instrumented function; 0 if there is none.
@@ -229,7 +231,7 @@ pub fn innermost_stack_pointer() -> u64 {
 }
 
 /// Up to three return addresses in the program's own code, innermost first: `pc`, and those of call stack `node`.
-pub fn users_calls(pc: u64, node: u32) -> [u64; 3] {
+pub fn users_calls(pc: u64, node: StackIndex) -> [u64; 3] {
     let mut users = [0; 3];
     let outer = std::iter::successors(caller(node), |&(_, parent)| caller(parent)).map(|(pc, _)| pc);
     let calls = std::iter::once(pc).chain(outer).filter(|&pc| library_code::is_users(pc));

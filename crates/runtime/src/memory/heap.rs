@@ -11,9 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 
-use threadbare_trace::{
-    End, EventKind, Extent, Failure, FailureKind, Related, Role, StackIndex, ThreadIndex,
-};
+use threadbare_trace::{End, EventKind, Extent, Failure, FailureKind, Related, Role};
 use threadbare_wire::CodePlace;
 
 use crate::entry::log::Entry;
@@ -158,7 +156,7 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
 
 /// Names the running thread and its place, for a block.
 fn by(pc: u64) -> By {
-    By { pc, stack: calls::current(), thread: scheduler::current() as u32 }
+    By { pc, stack: calls::current(), thread: scheduler::current() }
 }
 
 /// Marks what is around a new block, and not the block itself.
@@ -222,8 +220,7 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static Block {
 /// Ends the run, and says who allocated the block and, if it was freed, who did that.
 fn fail_with(block: &Block, kind: FailureKind, pc: u64, message: String) -> ! {
     let related = |role, by: By| {
-        let at =
-            CodePlace { thread: ThreadIndex::new(by.thread), stack: StackIndex::new(by.stack), pc: by.pc };
+        let at = CodePlace { thread: by.thread, stack: by.stack, pc: by.pc };
         Related { role, at }
     };
     let freed = (!block.is_live()).then(|| related(Role::Freed, block.freed()));

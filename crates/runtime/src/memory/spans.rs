@@ -6,13 +6,15 @@
 
 use std::cell::Cell;
 
-/// Who did something, and where: return address, call stack, index of the thread.
+use threadbare_trace::{StackIndex, ThreadIndex};
+
+/// Who did something, and where.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct By {
     pub pc: u64,
-    pub stack: u32,
-    pub thread: u32,
+    pub stack: StackIndex,
+    pub thread: ThreadIndex,
 }
 
 /// What is known of a block; lies just before it.

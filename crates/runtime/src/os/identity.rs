@@ -16,7 +16,7 @@ const HIGHEST: libc::pid_t = 1 << 22;
 
 /// The running thread's id.
 pub fn thread_id() -> libc::pid_t {
-    process_id() + scheduler::current() as libc::pid_t
+    process_id() + scheduler::current().number() as libc::pid_t
 }
 
 pub fn process_id() -> libc::pid_t {

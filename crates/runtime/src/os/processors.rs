@@ -4,6 +4,8 @@
 
 use std::ffi::{CStr, c_int, c_long};
 
+use threadbare_trace::ThreadIndex;
+
 use crate::entry::intercept::intercept;
 use crate::os::{identity, system};
 use crate::schedule::scheduler;
@@ -56,21 +58,25 @@ pub fn inherited() -> Affinity {
 }
 
 /// The index of the thread that a system call means; 0 is the running one.
-fn by_id(id: libc::pid_t) -> Result<usize, c_int> {
-    let index = if id == 0 { Ok(scheduler::current()) } else { usize::try_from(id - identity::process_id()) };
-    index.ok().filter(|&index| index < scheduler::count()).ok_or(libc::ESRCH)
+fn by_id(id: libc::pid_t) -> Result<ThreadIndex, c_int> {
+    if id == 0 {
+        return Ok(scheduler::current());
+    }
+    let position = usize::try_from(id - identity::process_id()).ok();
+    let is_there = |&position: &usize| position < scheduler::count();
+    position.filter(is_there).map(ThreadIndex::at).ok_or(libc::ESRCH)
 }
 
-fn by_handle(handle: libc::pthread_t) -> Result<usize, c_int> {
+fn by_handle(handle: libc::pthread_t) -> Result<ThreadIndex, c_int> {
     threads::find(handle).ok_or(libc::ESRCH)
 }
 
 /// What thread `index` may run on.
-fn affinity(index: usize) -> Affinity {
+fn affinity(index: ThreadIndex) -> Affinity {
     scheduler::with(|sched| sched.threads[index].affinity)
 }
 
-fn set_affinity(index: usize, affinity: Affinity) {
+fn set_affinity(index: ThreadIndex, affinity: Affinity) {
     scheduler::with(|sched| sched.threads[index].affinity = affinity);
 }
 

@@ -15,6 +15,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use threadbare_trace::ThreadIndex;
+
 use crate::entry::intercept::intercept;
 use crate::entry::real::real;
 use crate::memory::layout::{self, STACK_SLOT, STACKS};
@@ -65,10 +67,15 @@ pub fn of_main() -> Context {
 /// Where a new thread's stack is to come from.
 #[derive(Clone, Copy)]
 pub enum Stack {
-    /// Slot `index`, for a stack of at most this many bytes.
-    Slot { index: u64, bytes: u64 },
+    /// The slot of thread `index`, for a stack of at most this many bytes.
+    Slot { index: ThreadIndex, bytes: u64 },
     /// The program brought its own.
     Given { start: u64, bytes: u64 },
+}
+
+/// The first address after the slot of thread `index`.
+fn slot_end(index: ThreadIndex) -> u64 {
+    STACKS + (u64::from(index.number()) + 1) * STACK_SLOT
 }
 
 impl Stack {
@@ -79,7 +86,7 @@ impl Stack {
     pub fn range(self) -> (u64, u64) {
         match self {
             Stack::Slot { index, bytes } => {
-                let end = STACKS + (index + 1) * STACK_SLOT;
+                let end = slot_end(index);
                 (end - bytes.min(Stack::SLOT_MAX), end)
             }
             Stack::Given { start, bytes } => (start, start + bytes),
@@ -95,7 +102,7 @@ pub unsafe fn create(stack: Stack) -> Result<&'static Context, c_int> {
     let (start, bytes) = match stack {
         Stack::Slot { index, bytes } => {
             let bytes = bytes.next_multiple_of(4096).min(Stack::SLOT_MAX);
-            let start = STACKS + (index + 1) * STACK_SLOT - bytes;
+            let start = slot_end(index) - bytes;
             if !layout::reserve(start, bytes) {
                 return Err(libc::EAGAIN);
             }

@@ -3,7 +3,7 @@
 //! Policies live in the runtime because they choose at every event. A search that chooses between whole schedules is
 //! outside, in the tool.
 
-use threadbare_trace::{EventKind, Order, Others, Policy, ThreadId};
+use threadbare_trace::{EventKind, Order, Others, Policy, ThreadId, ThreadIndex};
 
 use super::follower::Follower;
 use super::scheduler::{Scheduler, current};
@@ -30,10 +30,8 @@ fn priority_in(order: &Order, id: &ThreadId) -> u64 {
 }
 
 impl Follower {
-    fn priority(&mut self, index: usize, id: &ThreadId) -> u64 {
-        while self.priorities.len() <= index {
-            self.priorities.push(0);
-        }
+    fn priority(&mut self, index: ThreadIndex, id: &ThreadId) -> u64 {
+        let index = self.place_for(index);
         if self.priorities[index] == 0 {
             self.priorities[index] = match &self.plan.policy {
                 Policy::Ordered(order) => priority_in(order, id),
@@ -46,10 +44,17 @@ impl Follower {
         self.priorities[index]
     }
 
-    fn make_lowest(&mut self, index: usize) {
-        while self.priorities.len() <= index {
-            self.priorities.push(0);
+    /// Makes room for the priority of thread `index`.
+    fn place_for(&mut self, index: ThreadIndex) -> usize {
+        let index = index.index();
+        if self.priorities.len() <= index {
+            self.priorities.resize(index + 1, 0);
         }
+        index
+    }
+
+    fn make_lowest(&mut self, index: ThreadIndex) {
+        let index = self.place_for(index);
         self.lowest -= 1;
         self.priorities[index] = self.lowest;
     }
@@ -57,7 +62,7 @@ impl Follower {
 
 impl Scheduler {
     /// A thread that may be able to run, by the policy; `None` when there is none.
-    pub fn pick_by_policy(&mut self) -> Option<usize> {
+    pub fn pick_by_policy(&mut self) -> Option<ThreadIndex> {
         if !self.follower.free {
             self.follower.free = true;
             self.find_ready();
@@ -81,13 +86,13 @@ impl Scheduler {
             Policy::Weighted(weights) => self.pick_by_weight(weights.interesting),
             _ if gives_way => self.ready.after(current()),
             _ if self.ready.contains(current()) => Some(current()),
-            _ => self.ready.after(usize::MAX),
+            _ => self.ready.first(),
         }
     }
 
     /// Lets the wait with the earliest deadline time out, though other threads can run.
     #[cold]
-    fn end_longest_sleep(&mut self) -> Option<usize> {
+    fn end_longest_sleep(&mut self) -> Option<ThreadIndex> {
         self.follower.last_expiry = self.follower.operations;
         self.look_outside();
         self.expire_earliest(Scheduler::may_expire_early)
@@ -112,13 +117,13 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn pick_randomly(&mut self) -> Option<usize> {
+    fn pick_randomly(&mut self) -> Option<ThreadIndex> {
         if !self.timed.is_empty() && self.follower.random.below(EARLY_TIMEOUT) == 0 {
-            let waits = |&index: &usize| {
+            let waits = |&index: &ThreadIndex| {
                 !self.threads[index].wait.rules().is_sleep
                     && (self.can_run(index) || self.may_expire_early(index))
             };
-            let timed: Vec<usize> = self.timed.iter().filter(waits).collect();
+            let timed: Vec<ThreadIndex> = self.timed.iter().filter(waits).collect();
             if !timed.is_empty() {
                 let index = timed[self.follower.random.below(timed.len() as u64) as usize];
                 if self.can_run(index) || self.expire(index) {
@@ -127,7 +132,7 @@ impl Scheduler {
             }
         }
         if self.follower.spurious_left() > 0 && self.follower.random.below(SPURIOUS) == 0 {
-            let index = self.follower.random.below(self.threads.len() as u64) as usize;
+            let index = ThreadIndex::at(self.follower.random.below(self.threads.len() as u64) as usize);
             if !self.can_run(index) && self.wake_spuriously(index) {
                 return Some(index);
             }
@@ -137,7 +142,7 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
+    fn pick_by_priority(&mut self, gives_way: bool) -> Option<ThreadIndex> {
         let (changes, others) = match &self.follower.plan.policy {
             Policy::Priorities { changes, .. } => (changes.as_slice(), Others::default()),
             Policy::Ordered(order) => (&[][..], order.others),
@@ -152,10 +157,10 @@ impl Scheduler {
             self.follower.make_lowest(current());
             self.follower.streak = 0;
         }
-        let mut best: Option<(u64, usize)> = None;
+        let mut best: Option<(u64, ThreadIndex)> = None;
         for index in self.ready.iter() {
             let priority = self.follower.priority(index, &self.threads[index].id);
-            let id = |index: usize| &self.threads[index].id;
+            let id = |index: ThreadIndex| &self.threads[index].id;
             let is_better = best.is_none_or(|(highest, at)| {
                 let equals = || others.compare(id(index), id(at)).is_lt();
                 priority > highest || priority == highest && equals()

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{End, EventKind, Failure, FailureKind, Related, Role};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, Related, Role, ThreadIndex};
 use threadbare_wire::{CodePlace, MAX_RACES, PendingRecord, RaceRecord};
 
 use crate::entry::log;
@@ -20,7 +20,7 @@ fn is_atomic(kind: EventKind) -> bool {
 }
 
 /// Thread `me` comes to an access: does it race with what another stands before?
-pub fn look(sched: &Scheduler, me: usize, operation: &Operation) {
+pub fn look(sched: &Scheduler, me: ThreadIndex, operation: &Operation) {
     if !operation.kind.is_access() {
         return;
     }
@@ -42,7 +42,7 @@ fn conflicts(operation: &Operation, pending: &PendingRecord) -> bool {
 }
 
 /// Records the race, and ends the run if it is the `wanted` one.
-fn race(wanted: Option<[u64; 2]>, me: usize, operation: &Operation, other: &PendingRecord) {
+fn race(wanted: Option<[u64; 2]>, me: ThreadIndex, operation: &Operation, other: &PendingRecord) {
     let mut places = [operation.pc, other.pc];
     places.sort_unstable();
     let control = log::control();
@@ -65,8 +65,8 @@ fn race(wanted: Option<[u64; 2]>, me: usize, operation: &Operation, other: &Pend
     let record = RaceRecord {
         addresses: places,
         at: control.events.load(Ordering::Relaxed),
-        thread: me as u32,
-        other: other.thread,
+        thread: me,
+        other: other.thread_index(),
     };
     log::race(record);
 }

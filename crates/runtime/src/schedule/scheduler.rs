@@ -17,7 +17,7 @@ use super::bits::Bits;
 use super::carrier::Carrier;
 use super::ending::{fail, finish};
 use super::follower::Follower;
-use super::thread::{Routine, Thread};
+use super::thread::{Routine, Thread, Threads};
 use super::wait::{self, OnSignal, Wait};
 use super::{context, livelock, races, snapshots, state};
 use crate::entry::{log, process};
@@ -73,7 +73,7 @@ impl Operation {
 }
 
 pub struct Scheduler {
-    pub threads: Vec<Thread>,
+    pub threads: Threads,
     /// Threads that have not ended. A program may have many that have, so a loop over all threads costs too much.
     pub alive: Bits,
     /// Threads that may be able to go on.
@@ -125,8 +125,8 @@ pub fn with_me<R>(work: impl FnOnce(&mut Thread) -> R) -> R {
 
 /// The index of the running thread.
 #[inline(always)]
-pub fn current() -> usize {
-    CURRENT.load(Ordering::Relaxed) as usize
+pub fn current() -> ThreadIndex {
+    ThreadIndex::new(CURRENT.load(Ordering::Relaxed))
 }
 
 /// There is more than one thread, or was: schedule points count and events are recorded.
@@ -152,7 +152,7 @@ pub fn released(address: u64) {
 
 /// Starts with the main thread alone.
 pub fn start() -> bool {
-    let Some(calls) = calls::create(0) else { return false };
+    let Some(calls) = calls::create(ThreadIndex::MAIN) else { return false };
     calls::exchange(calls);
     let main = Thread::new(ThreadId::main(), Box::leak(Box::new(context::of_main())), calls);
     SCHEDULER.with(|sched| *sched = Some(Scheduler::new(main)));
@@ -256,15 +256,15 @@ fn chosen(operation: &Operation) -> Chosen {
 }
 
 /// Writes down what thread `me` stands before.
-pub fn announce(me: usize, operation: &Operation) {
+pub fn announce(me: ThreadIndex, operation: &Operation) {
     log::set_pending(
         me,
         PendingRecord {
-            thread: me as u32,
+            thread: me.number(),
             kind: operation.kind as u8,
             blocked: 0,
             size: operation.size.min(u64::from(u16::MAX)) as u16,
-            stack: if operation.kind == EventKind::Begin { 0 } else { calls::current() },
+            stack: if operation.kind == EventKind::Begin { 0 } else { calls::current().number() },
             holder: 0,
             pc: operation.pc,
             object: operation.object,
@@ -276,11 +276,11 @@ impl Scheduler {
     pub fn new(main: Thread) -> Scheduler {
         let main_alone = || {
             let mut threads = Bits::default();
-            threads.insert(0);
+            threads.insert(ThreadIndex::MAIN);
             threads
         };
         Scheduler {
-            threads: vec![main],
+            threads: Threads::new(main),
             alive: main_alone(),
             ready: main_alone(),
             timed: Bits::default(),
@@ -294,18 +294,18 @@ impl Scheduler {
     }
 
     /// Who runs next; `None` when every thread has ended. Ends the process when those that are left cannot go on.
-    fn choose(&mut self) -> Option<usize> {
+    fn choose(&mut self) -> Option<ThreadIndex> {
         if !is_running() {
-            while !(self.can_run(0)
+            while !(self.can_run(ThreadIndex::MAIN)
                 || self.interrupt().is_some()
                 || self.wake_by_timer().is_some()
-                || self.expire(0))
+                || self.expire(ThreadIndex::MAIN))
             {
                 if !self.wait_outside() {
                     self.check_deadlock();
                 }
             }
-            return Some(0);
+            return Some(ThreadIndex::MAIN);
         }
         self.follower.check_bound();
         let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() }?;
@@ -315,7 +315,7 @@ impl Scheduler {
 
     /// Picks, and takes a snapshot or records the decision.
     #[cold]
-    fn pick_alertly(&mut self) -> Option<usize> {
+    fn pick_alertly(&mut self) -> Option<ThreadIndex> {
         snapshots::take_if_wanted(self);
         let choice = self.look_at_choice();
         let next = self.pick()?;
@@ -325,7 +325,7 @@ impl Scheduler {
         Some(next)
     }
 
-    fn pick(&mut self) -> Option<usize> {
+    fn pick(&mut self) -> Option<ThreadIndex> {
         loop {
             let Some(next) = self.pick_forced().or_else(|| self.pick_by_policy()) else {
                 let next = self.pick_by_time();
@@ -346,7 +346,7 @@ impl Scheduler {
 
     /// Nobody can run as things are: somebody for whom there is something outside, or whose time is up first.
     #[cold]
-    fn pick_by_time(&mut self) -> Option<usize> {
+    fn pick_by_time(&mut self) -> Option<ThreadIndex> {
         self.look_outside();
         let ready = self.ready.iter().find(|&index| self.can_run(index));
         ready
@@ -356,13 +356,13 @@ impl Scheduler {
     }
 
     #[inline]
-    pub fn can_run(&self, index: usize) -> bool {
+    pub fn can_run(&self, index: ThreadIndex) -> bool {
         let thread = &self.threads[index];
         !thread.done && (matches!(thread.wait, Wait::Nothing) || self.may_go_on(index))
     }
 
     /// What thread `index` waits for is there, or its wait was made to end.
-    fn may_go_on(&self, index: usize) -> bool {
+    fn may_go_on(&self, index: ThreadIndex) -> bool {
         let thread = &self.threads[index];
         let cancelled =
             thread.cancellable && thread.cancellation.is_due() && thread.wait.may_be_given_up(self, index);
@@ -392,9 +392,8 @@ impl Scheduler {
     }
 
     pub fn add_thread(&mut self, thread: Thread, operation: &Operation) {
-        let index = self.threads.len();
         state::begins(&thread.id);
-        self.threads.push(thread);
+        let index = self.threads.push(thread);
         self.alive.insert(index);
         announce(index, operation);
         log::set_threads(self.threads.len());
@@ -407,16 +406,16 @@ impl Scheduler {
         if self.alive.is_empty() {
             return;
         }
-        let is_due = |index: usize| self.is_due(index) && !self.waits_again(index);
+        let is_due = |index: ThreadIndex| self.is_due(index) && !self.waits_again(index);
         if let Some(index) = self.alive.iter().find(|&index| is_due(index)) {
             let PendingRecord { pc, stack, .. } = log::pending(index);
-            let at = CodePlace { thread: ThreadIndex::at(index), stack: StackIndex::new(stack), pc };
+            let at = CodePlace { thread: index, stack: StackIndex::new(stack), pc };
             let what = "a signal handler that interrupts a wait other than for a lock, a semaphore or a thread \
                         is not supported";
             finish(&End::Unsupported { message: what.into(), at });
         }
         for index in self.alive.iter() {
-            let holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder as u32 + 1);
+            let holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder.number() + 1);
             log::set_pending(index, PendingRecord { blocked: 1, holder, ..log::pending(index) });
         }
         fail(FailureKind::Deadlock, 0, "")
@@ -424,7 +423,7 @@ impl Scheduler {
 
     /// The thread whose stack holds `address`, and the offset from its base.
     pub fn stack_variable(&self, address: u64) -> Option<(ThreadId, i64)> {
-        let owner = (0..self.threads.len()).find(|&index| {
+        let owner = self.threads.indices().find(|&index| {
             let span = log::stack_span(index);
             (span.low..span.high).contains(&address)
         })?;
@@ -433,13 +432,13 @@ impl Scheduler {
 }
 
 /// Goes on with thread `next`. Returns when the thread that called it goes on.
-fn switch_to(next: usize) {
+fn switch_to(next: ThreadIndex) {
     if masks::are_different() {
         masks::suspend();
     }
     let me = current();
     debug_assert_ne!(me, next, "the running thread is switched to");
-    CURRENT.store(next as u32, Ordering::Relaxed);
+    CURRENT.store(next.number(), Ordering::Relaxed);
     let (save, load) = with(|sched| {
         sched.threads[me].calls = calls::exchange(sched.threads[next].calls);
         (sched.threads[me].context, sched.threads[next].context)

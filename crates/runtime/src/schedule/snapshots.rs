@@ -45,7 +45,7 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
     slot.command.store(snapshot::STAY, Ordering::Relaxed);
     // Positions in files and the shared file are not copied, and this run goes on.
     system::keeping_errno(files::remember);
-    let pending: Vec<PendingRecord> = (0..sched.threads.len()).map(log::pending).collect();
+    let pending: Vec<PendingRecord> = sched.threads.indices().map(log::pending).collect();
     let begun = system::monotonic_time();
     match process::fork_beside() {
         0 => system::keeping_errno(|| stay(slot, sched, &pending)),
@@ -92,7 +92,7 @@ fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
     }
     identity::stay_bound();
     files::separate();
-    for (index, record) in pending.iter().enumerate() {
+    for (index, record) in sched.threads.indices().zip(pending) {
         log::set_pending(index, *record);
     }
     let follower = std::mem::take(&mut sched.follower);

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{EventKind, ThreadId};
+use threadbare_trace::{EventKind, ThreadId, ThreadIndex};
 
 use crate::entry::log::{self, Entry};
 use crate::hash::{Hasher, mix};
@@ -72,7 +72,7 @@ pub fn begins(id: &ThreadId) {
 
 /// Thread `me` does an operation: what it reads there is part of its history.
 #[inline(always)]
-pub fn operates(me: usize, operation: &Operation) {
+pub fn operates(me: ThreadIndex, operation: &Operation) {
     if is_on() && operation.kind.is_access() {
         accesses(me, operation);
     }
@@ -80,7 +80,7 @@ pub fn operates(me: usize, operation: &Operation) {
 
 /// An event of thread `me` is being recorded.
 #[inline(always)]
-pub fn event(me: usize, entry: &Entry) {
+pub fn event(me: ThreadIndex, entry: &Entry) {
     with(|state| state.event(me, entry));
 }
 
@@ -101,8 +101,8 @@ pub unsafe fn learns_bytes(start: u64, len: u64) {
 }
 
 /// Thread `index` has ended: its history is whole.
-pub fn ends(index: usize) {
-    with(|state| state.ended = state.ended.wrapping_add(mix([state.histories[index]])));
+pub fn ends(index: ThreadIndex) {
+    with(|state| state.ended = state.ended.wrapping_add(mix([state.histories[index.index()]])));
 }
 
 /// The state that the program is in, between two operations.
@@ -143,7 +143,7 @@ pub fn forget_accesses() {
 
 /// Thread `me` accesses memory.
 #[cold]
-fn accesses(me: usize, operation: &Operation) {
+fn accesses(me: ThreadIndex, operation: &Operation) {
     with(|state| state.under_way.push((operation.object, operation.size())));
     if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
         // SAFETY: whoever made the operation promised that the program reads the same bytes next. If it cannot, the
@@ -155,7 +155,7 @@ fn accesses(me: usize, operation: &Operation) {
 
 impl State {
     #[cold]
-    fn event(&mut self, me: usize, entry: &Entry) {
+    fn event(&mut self, me: ThreadIndex, entry: &Entry) {
         let how = entry.kind as u64 | (entry.outcome as u64) << 8;
         self.remember(me, [how, entry.pc, entry.object, entry.size, entry.value]);
         if entry.kind == EventKind::Io {
@@ -163,14 +163,14 @@ impl State {
         }
     }
 
-    fn remember<const N: usize>(&mut self, me: usize, words: [u64; N]) {
-        let history = &mut self.histories[me];
+    fn remember<const N: usize>(&mut self, me: ThreadIndex, words: [u64; N]) {
+        let history = &mut self.histories[me.index()];
         *history = mix([*history].into_iter().chain(words));
     }
 
     /// Something left the program at this point of thread `me`'s history.
-    fn leaves(&mut self, me: usize) {
-        self.outside = mix([self.outside, self.histories[me]]);
+    fn leaves(&mut self, me: ThreadIndex) {
+        self.outside = mix([self.outside, self.histories[me.index()]]);
     }
 
     /// The eight bytes of memory `granule` hold `word`, and these of them were accessed.
@@ -183,18 +183,18 @@ impl State {
     }
 
     /// Notes that thread `me` printed, if it did.
-    fn look_at_output(&mut self, me: usize, printed: u64) {
+    fn look_at_output(&mut self, me: ThreadIndex, printed: u64) {
         if printed != self.printed {
             self.printed = printed;
             self.leaves(me);
         }
     }
 
-    fn thread(&self, sched: &Scheduler, index: usize) -> u64 {
+    fn thread(&self, sched: &Scheduler, index: ThreadIndex) -> u64 {
         let thread = &sched.threads[index];
         let cancelled = u64::from(thread.cancellation.is_due());
         mix([
-            self.histories[index],
+            self.histories[index.index()],
             cancelled,
             thread.signals,
             thread.deadline.map_or(0, |deadline| deadline.wrapping_add(1)),
@@ -205,7 +205,7 @@ impl State {
     fn wakeups(&self, sched: &Scheduler) -> u64 {
         let tokens = sched.wakeups.tokens().iter().map(|token| {
             let waiting = sched.alive.iter().filter(|&index| sched.threads[index].wait.may_take(token));
-            let who = waiting.map(|index| self.histories[index]).fold(0, u64::wrapping_add);
+            let who = waiting.map(|index| self.histories[index.index()]).fold(0, u64::wrapping_add);
             mix([token.address, u64::from(token.mask), who])
         });
         tokens.fold(0, u64::wrapping_add)

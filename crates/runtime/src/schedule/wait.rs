@@ -6,6 +6,8 @@
 
 use std::cell::Cell;
 
+use threadbare_trace::ThreadIndex;
+
 use crate::os::io;
 use crate::schedule::scheduler::Scheduler;
 use crate::sync::message_queue::Queue;
@@ -31,7 +33,7 @@ pub enum Wait {
     /// Room for a message in a queue.
     Room(&'static Queue),
     /// Another thread to end.
-    Join(usize),
+    Join(ThreadIndex),
     /// The last thread to arrive at a barrier; `generation` passes.
     Barrier {
         address: u64,
@@ -89,13 +91,13 @@ struct Tokens {
 }
 
 /// The pretended address of thread `index`, for waits on its end.
-pub fn thread_address(index: usize) -> u64 {
-    index as u64
+pub fn thread_address(index: ThreadIndex) -> u64 {
+    u64::from(index.number())
 }
 
 impl Wait {
     /// Thread `me` can go on.
-    pub fn is_over(&self, sched: &Scheduler, me: usize) -> bool {
+    pub fn is_over(&self, sched: &Scheduler, me: ThreadIndex) -> bool {
         match *self {
             Wait::Nothing => true,
             Wait::Mutex(mutex) => mutex.can_lock(sched, me),
@@ -118,7 +120,7 @@ impl Wait {
     }
 
     /// A wait that is given up may return now: nothing else stands in its way.
-    pub fn may_be_given_up(&self, sched: &Scheduler, me: usize) -> bool {
+    pub fn may_be_given_up(&self, sched: &Scheduler, me: ThreadIndex) -> bool {
         match *self {
             Wait::Wakeup { mutex, .. } => mutex.is_none_or(|mutex| mutex.can_lock(sched, me)),
             Wait::Nothing
@@ -179,12 +181,12 @@ impl Wait {
     }
 
     /// The thread that would have to act first, where that is known.
-    pub fn holder(&self, sched: &Scheduler) -> Option<usize> {
+    pub fn holder(&self, sched: &Scheduler) -> Option<ThreadIndex> {
         match *self {
             Wait::Mutex(mutex) => mutex.owner(),
             Wait::ReadLock(lock) | Wait::WriteLock(lock) => {
-                let reads = |index: usize| sched.threads[index].read_locks.contains(&lock.address());
-                lock.writer().or_else(|| (0..sched.threads.len()).find(|&index| reads(index)))
+                let reads = |index: ThreadIndex| sched.threads[index].read_locks.contains(&lock.address());
+                lock.writer().or_else(|| sched.threads.indices().find(|&index| reads(index)))
             }
             Wait::Join(index) => Some(index),
             Wait::Nothing

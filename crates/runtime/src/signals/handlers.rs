@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, FailureKind, StackIndex, ThreadIndex};
+use threadbare_trace::{End, FailureKind};
 use threadbare_wire::{CodePlace, STOP_SIGNAL};
 
 use super::bit;
@@ -192,7 +192,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     // SAFETY: any bits are an address; for a fault the kernel puts there what was accessed.
     if !sent && calls::is_overflow(unsafe { (*info).si_addr() } as u64) {
         // Its calls are too many to be numbered.
-        let at = CodePlace { thread: ThreadIndex::at(scheduler::current()), ..CodePlace::default() };
+        let at = CodePlace { thread: scheduler::current(), ..CodePlace::default() };
         finish(&End::Unsupported {
             message: "more than 8 million nested calls are not supported".into(),
             at,
@@ -247,11 +247,7 @@ fn stop(context: &libc::ucontext_t) -> ! {
         false if modules::is_system(pc) => modules::users_call(pc),
         false => pc + 1,
     };
-    let at = CodePlace {
-        thread: ThreadIndex::at(scheduler::current()),
-        stack: StackIndex::new(calls::last()),
-        pc,
-    };
+    let at = CodePlace { thread: scheduler::current(), stack: calls::last(), pc };
     log::control().end.put(&End::TimeLimit { at: Some(at) });
     system::exit(0)
 }

@@ -6,6 +6,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use threadbare_trace::ThreadIndex;
+
 use threadbare_wire::STOP_SIGNAL;
 
 use super::bit;
@@ -125,7 +127,7 @@ pub fn blocked() -> u64 {
 }
 
 /// The signals that thread `index` has blocked.
-pub fn blocked_by(sched: &Scheduler, index: usize) -> u64 {
+pub fn blocked_by(sched: &Scheduler, index: ThreadIndex) -> u64 {
     let Signals { mask, hidden, .. } = sched.threads[index].handlers;
     let is_suspended = are_different() && index != scheduler::current();
     hidden | if is_suspended { mask } else { kernel_mask() }

@@ -6,7 +6,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, ThreadIndex};
 use threadbare_wire::PROCESS;
 
 use super::bit;
@@ -14,13 +14,13 @@ use super::masks::{blocked, blocked_by};
 use crate::entry::log::Entry;
 use crate::entry::modules::users_call;
 use crate::schedule::scheduler::{self, Operation, Scheduler, point};
-use crate::schedule::wait::{OnSignal, Wait};
+use crate::schedule::wait::{self, OnSignal, Wait};
 use crate::sync::cancellation;
 use crate::time::alarms;
 
 impl Scheduler {
     /// Signals that thread `index` has been sent, or the process.
-    pub fn signals_for(&self, index: usize) -> u64 {
+    pub fn signals_for(&self, index: ThreadIndex) -> u64 {
         self.threads[index].signals | self.signals
     }
 
@@ -45,7 +45,7 @@ impl Scheduler {
     }
 
     /// Nobody can run: has somebody who waits for something else handle a signal that was sent.
-    pub fn interrupt(&mut self) -> Option<usize> {
+    pub fn interrupt(&mut self) -> Option<ThreadIndex> {
         // Where handlers are called again and again and nothing else happens, they do not help.
         const IN_VAIN: u32 = 100;
         let index = self.alive.iter().find(|&index| self.is_due(index) && self.waits_again(index))?;
@@ -59,7 +59,7 @@ impl Scheduler {
     }
 
     /// There is a signal that thread `index` would handle if it were not waiting for something else.
-    pub fn is_due(&self, index: usize) -> bool {
+    pub fn is_due(&self, index: ThreadIndex) -> bool {
         let sent = self.signals_for(index);
         sent != 0
             && self.threads[index].wait.rules().on_signal != OnSignal::IsTaken
@@ -67,7 +67,7 @@ impl Scheduler {
     }
 
     /// Thread `index` waits again after a handler was called.
-    pub fn waits_again(&self, index: usize) -> bool {
+    pub fn waits_again(&self, index: ThreadIndex) -> bool {
         self.threads[index].wait.rules().on_signal == OnSignal::WaitsAgain
     }
 
@@ -80,10 +80,10 @@ impl Scheduler {
 }
 
 /// Sends thread `target` a signal.
-pub fn send_to_thread(target: usize, signal: c_int, pc: u64) {
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Signal, pc, target as u64));
-    Entry::new(EventKind::Signal, pc, target as u64).value(signal as u64).write();
+pub fn send_to_thread(target: ThreadIndex, signal: c_int, pc: u64) {
+    let (object, pc) = (wait::thread_address(target), users_call(pc));
+    point(Operation::new(EventKind::Signal, pc, object));
+    Entry::new(EventKind::Signal, pc, object).value(signal as u64).write();
     scheduler::with(|sched| {
         sched.threads[target].signals |= bit(signal);
         sched.ready.insert(target);

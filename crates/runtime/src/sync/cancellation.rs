@@ -12,6 +12,7 @@ use super::{thread_end, threads};
 use crate::entry::log::Entry;
 use crate::entry::modules::users_call;
 use crate::schedule::scheduler::{self, Operation, point};
+use crate::schedule::wait;
 
 /// A thread's part in it.
 #[derive(Clone, Copy, Default)]
@@ -38,9 +39,9 @@ fn mine() -> Cancellation {
 /// Asks thread `handle` to end.
 pub fn request(handle: libc::pthread_t, pc: u64) -> c_int {
     let Some(target) = threads::find(handle) else { return libc::ESRCH };
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Cancel, pc, target as u64));
-    Entry::new(EventKind::Cancel, pc, target as u64).value(target as u64).write();
+    let (object, pc) = (wait::thread_address(target), users_call(pc));
+    point(Operation::new(EventKind::Cancel, pc, object));
+    Entry::new(EventKind::Cancel, pc, object).value(object).write();
     scheduler::with(|sched| {
         sched.threads[target].cancellation.requested = true;
         sched.ready.insert(target);

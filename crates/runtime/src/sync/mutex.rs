@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use threadbare_trace::{EventKind, Outcome};
+use threadbare_trace::{EventKind, Outcome, ThreadIndex};
 
 use super::Patience;
 use crate::entry::log::Entry;
@@ -58,13 +58,13 @@ impl Mutex {
         self.lock.get() == 0
     }
 
-    pub fn is_owned_by(&self, thread: usize) -> bool {
-        !self.is_free() && self.owner.get() == thread as c_int + 1
+    pub fn is_owned_by(&self, thread: ThreadIndex) -> bool {
+        !self.is_free() && self.owner.get() == thread.number() as c_int + 1
     }
 
     /// The index of the thread that holds it.
-    pub fn owner(&self) -> Option<usize> {
-        usize::try_from(self.owner.get()).ok()?.checked_sub(1)
+    pub fn owner(&self) -> Option<ThreadIndex> {
+        u32::try_from(self.owner.get()).ok()?.checked_sub(1).map(ThreadIndex::new)
     }
 
     pub fn is_robust(&self) -> bool {
@@ -77,20 +77,20 @@ impl Mutex {
 
     /// Its owner ended without unlocking it, which only a robust mutex gets over.
     fn is_orphan(&self, sched: &Scheduler) -> bool {
-        let has_ended = |owner: usize| sched.threads.get(owner).is_some_and(|owner| owner.done);
+        let has_ended = |owner: ThreadIndex| sched.threads.get(owner).is_some_and(|owner| owner.done);
         self.is_robust() && !self.is_free() && self.owner().is_some_and(has_ended)
     }
 
     /// A lock by `thread` returns, be it with an error.
-    pub fn can_lock(&self, sched: &Scheduler, thread: usize) -> bool {
+    pub fn can_lock(&self, sched: &Scheduler, thread: ThreadIndex) -> bool {
         self.is_free()
             || self.is_owned_by(thread) && matches!(self.kind(), Mutex::RECURSIVE | Mutex::ERROR_CHECK)
             || self.is_orphan(sched)
     }
 
-    fn set_owner(&self, thread: usize) {
+    fn set_owner(&self, thread: ThreadIndex) {
         self.lock.set(1);
-        self.owner.set(thread as c_int + 1);
+        self.owner.set(thread.number() as c_int + 1);
         self.users.set(1);
     }
 
@@ -101,7 +101,7 @@ impl Mutex {
     }
 
     /// Takes it after a condition wait: once more if the thread holds it already.
-    pub fn retake(&self, thread: usize) {
+    pub fn retake(&self, thread: ThreadIndex) {
         if self.is_owned_by(thread) {
             self.count.set(self.count.get() + 1);
         } else {
@@ -110,7 +110,7 @@ impl Mutex {
     }
 
     /// Takes it if its kind allows that.
-    fn take(&self, sched: &Scheduler, me: usize, patience: Patience) -> (Outcome, c_int) {
+    fn take(&self, sched: &Scheduler, me: ThreadIndex, patience: Patience) -> (Outcome, c_int) {
         match self.kind() {
             _ if self.is_robust() && self.owner.get() == Mutex::LOST => {
                 (Outcome::Error, libc::ENOTRECOVERABLE)

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use threadbare_trace::ThreadIndex;
+
 use super::barrier::{self, Barrier};
 use super::mutex::{self, Mutex};
 use super::rwlock::{self, RwLock};
@@ -182,7 +184,7 @@ intercept! {
     /// C++ and Rust register destructors of thread-local variables here. The main thread's are left to libc.
     fn __cxa_thread_atexit_impl(
         destructor: Destructor, object: *mut c_void, library: *mut c_void
-    ) -> c_int, when (crate::active() && scheduler::current() != 0) {
+    ) -> c_int, when (crate::active() && scheduler::current() != ThreadIndex::MAIN) {
         // SAFETY: the compiler registers both for the end of the thread.
         scheduler::with_me(|me| unsafe { me.duties.add_destructor(destructor, object) });
         0

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use threadbare_trace::{EventKind, Outcome};
+use threadbare_trace::{EventKind, Outcome, ThreadIndex};
 
 use super::Patience;
 use crate::entry::log::Entry;
@@ -38,8 +38,8 @@ impl RwLock {
     }
 
     /// The index of the thread that holds it for writing.
-    pub fn writer(&self) -> Option<usize> {
-        (self.writer.get() as usize).checked_sub(1)
+    pub fn writer(&self) -> Option<ThreadIndex> {
+        self.writer.get().checked_sub(1).map(ThreadIndex::new)
     }
 
     /// Readers wait for writers that wait (`PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`, and Rust's locks).
@@ -58,7 +58,7 @@ impl RwLock {
     }
 
     fn has_waiting_writer(&self, sched: &Scheduler) -> bool {
-        let waits = |index: usize| matches!(sched.threads[index].wait, Wait::WriteLock(of) if of.address() == self.address());
+        let waits = |index: ThreadIndex| matches!(sched.threads[index].wait, Wait::WriteLock(of) if of.address() == self.address());
         sched.alive.iter().any(waits)
     }
 }
@@ -109,7 +109,7 @@ fn take_exclusive(lock: &RwLock, pc: u64, timed_out: bool) -> c_int {
     let (outcome, error) = match (timed_out, lock.can_write()) {
         (true, _) => (Outcome::TimedOut, libc::ETIMEDOUT),
         (false, true) => {
-            lock.writer.set(scheduler::current() as u32 + 1);
+            lock.writer.set(scheduler::current().number() + 1);
             (Outcome::Done, 0)
         }
         (false, false) => (Outcome::Failed, libc::EBUSY),
