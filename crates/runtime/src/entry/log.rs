@@ -129,8 +129,9 @@ static CAPACITY: Carrier<u64> = Carrier::new(wire::MAX_EVENTS);
 
 /// Allows the run `points` schedule points, and a multiple of that of other events.
 pub fn allow(points: u64) {
-    const OTHERS: u64 = 8;
-    let events = control().prologue.load(Ordering::Relaxed) + points.saturating_mul(OTHERS) + (1 << 20);
+    const EVENTS_PER_POINT: u64 = 8;
+    let events =
+        control().prologue.load(Ordering::Relaxed) + points.saturating_mul(EVENTS_PER_POINT) + (1 << 20);
     CAPACITY.set(events.min(wire::MAX_EVENTS));
 }
 
@@ -206,9 +207,9 @@ pub fn switch(turns: u64, thread: ThreadIndex) {
     let switches = control().switches.load(Ordering::Relaxed);
     if switches < wire::SWITCHES_BYTES / size_of::<Switch>() as u64 {
         let region = (WIRE + wire::SWITCHES_OFFSET) as *mut Switch;
-        if switches.is_multiple_of(TOGETHER) && switches > 0 {
+        if switches.is_multiple_of(BATCH) && switches > 0 {
             let start = WIRE + wire::SWITCHES_OFFSET + switches * size_of::<Switch>() as u64;
-            populate(start, TOGETHER * size_of::<Switch>() as u64);
+            populate(start, BATCH * size_of::<Switch>() as u64);
         }
         // SAFETY: inside the region, as just checked.
         unsafe { region.add(switches as usize).write(Switch::new(turns, thread)) };
@@ -217,23 +218,23 @@ pub fn switch(turns: u64, thread: ThreadIndex) {
 }
 
 /// The pages of records before this one are mapped. The first few are not worth mapping ahead.
-static TOUCHED: Carrier<u64> = Carrier::new(FEW);
-const FEW: u64 = 1024;
+static TOUCHED: Carrier<u64> = Carrier::new(FIRST_MAPPED);
+const FIRST_MAPPED: u64 = 1024;
 /// Records, or switches, whose pages are mapped together.
-const TOGETHER: u64 = 8192;
+const BATCH: u64 = 8192;
 
 /// Maps the pages of the log that come next, in one go: a fault for each of them would cost several times that.
 /// Those before them are let go; they stay in the file, but no longer count as the program's memory.
 fn touch_ahead(index: u64) {
     const PAGE: u64 = 4096;
-    const BYTES: u64 = TOGETHER * size_of::<Record>() as u64;
+    const BYTES: u64 = BATCH * size_of::<Record>() as u64;
     let log = WIRE + wire::LOG_OFFSET;
     let start = (log + index * size_of::<Record>() as u64) & !(PAGE - 1);
     populate(start, BYTES);
     let before = start.saturating_sub(2 * BYTES).max(log);
     // SAFETY: these pages are of the shared file, which keeps what is in them.
     unsafe { system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]) };
-    TOUCHED.set(index + TOGETHER);
+    TOUCHED.set(index + BATCH);
 }
 
 /// Older kernels cannot do this; pages then come one by one.

@@ -122,7 +122,7 @@ impl Sharing {
         }
     }
 
-    /// Memory that was allocated anew has no past.
+    /// Forgets what threads did to this memory, because it is allocated anew.
     pub fn forget(&mut self, address: u64, size: u64) {
         for granule in self.accessed_granules(address, size) {
             if let Some(block) = self.blocks.get_mut(&(granule >> BLOCK_BITS)) {
@@ -132,7 +132,7 @@ impl Sharing {
         }
     }
 
-    /// To free memory is to write to what was accessed of it.
+    /// Thread `index` frees memory. That counts as a write to all bytes that were accessed.
     pub fn free(&mut self, index: ThreadIndex, address: u64, size: u64, report: &mut impl FnMut(u64, u64)) {
         for granule in self.accessed_granules(address, size) {
             self.access(index, granule << 3, 8, true, report);

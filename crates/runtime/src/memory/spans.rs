@@ -30,7 +30,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// The address that was handed out; 0 if none was yet. The block may have been aligned further than it begins.
+    /// The address that was handed out; 0 if none was yet. With a large alignment it is not the first after the header.
     pub fn start(&self) -> u64 {
         self.start.get()
     }

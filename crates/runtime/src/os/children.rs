@@ -59,8 +59,8 @@ pub fn all() -> Vec<libc::pid_t> {
     listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-/// In milliseconds.
-const SOON: u64 = 200;
+/// How long the real process waits for a child before the wait becomes the scheduler's.
+const FIRST_WAIT_MS: u64 = 200;
 
 /// Waits until one of the children has ended, the one with this number if there is one. The wait is the scheduler's,
 /// since a child may wait for what another thread is to do.
@@ -80,7 +80,7 @@ fn await_end(process: libc::pid_t, options: c_int, pc: u64) {
     if let Some(&libc::pollfd { fd, .. }) = entries.first() {
         let pc = users_call(pc);
         // Most children end soon. To wait for that first keeps how long it takes out of the schedule.
-        system::poll(Cell::from_mut(entries.as_mut_slice()).as_slice_of_cells(), SOON);
+        system::poll(Cell::from_mut(entries.as_mut_slice()).as_slice_of_cells(), FIRST_WAIT_MS);
         io::wait(&mut entries, true, None, pc);
         io::done(fd, pc);
     }

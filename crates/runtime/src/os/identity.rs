@@ -10,9 +10,9 @@ use crate::schedule::scheduler;
 /// What `getpid` says, and `gettid` in the main thread; other threads follow.
 const PROCESS: libc::pid_t = 1_000_000;
 /// The distance between the process ids of runs at the same time: more than there can be threads.
-const APART: libc::pid_t = 70_000;
+const PID_STRIDE: libc::pid_t = 70_000;
 /// Linux has no higher ids.
-const HIGHEST: libc::pid_t = 1 << 22;
+const MAX_PID: libc::pid_t = 1 << 22;
 
 /// The running thread's id.
 pub fn thread_id() -> libc::pid_t {
@@ -20,9 +20,9 @@ pub fn thread_id() -> libc::pid_t {
 }
 
 pub fn process_id() -> libc::pid_t {
-    let offsets = (HIGHEST - PROCESS) / APART;
+    let offsets = (MAX_PID - PROCESS) / PID_STRIDE;
     let pid_offset = log::control().pid_offset.load(Ordering::Relaxed) as libc::pid_t % offsets;
-    PROCESS + pid_offset * APART
+    PROCESS + pid_offset * PID_STRIDE
 }
 
 intercept! {

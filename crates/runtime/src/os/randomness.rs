@@ -90,11 +90,12 @@ pub fn file() -> c_int {
     }
 }
 
-/// libc's own random numbers follow from its seed, whoever draws them. Who drew which is part of the state.
+/// Functions that draw from libc's own random numbers. The numbers follow from libc's seed. Which thread drew which
+/// number is part of the program's state.
 macro_rules! drawn {
     ($($name:ident: $number:ty;)+) => { intercept! { $(
         fn $name() -> $number, calling draw {
-            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            // SAFETY: the function takes nothing and may be called at any time.
             let number = unsafe { draw() };
             state::learns(number as u64);
             number

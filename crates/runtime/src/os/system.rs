@@ -95,21 +95,21 @@ pub fn wait_for(child: libc::pid_t, options: c_int) -> Option<c_int> {
     (unsafe { call(libc::SYS_wait4, arguments) } == i64::from(child)).then_some(status)
 }
 
-/// This child has not ended yet. One that has is taken leave of.
+/// This child has not ended yet. If it has, the kernel forgets it.
 pub fn is_child_running(child: libc::pid_t) -> bool {
     const NOW: u64 = (libc::__WALL | libc::WNOHANG) as u64;
     // No place is given for the status. 0 is the answer for a child that runs.
     call_with_numbers(libc::SYS_wait4, [child as u64, 0, NOW, 0, 0, 0]) == 0
 }
 
-/// There is such a child, be it one that has ended.
+/// There is such a child. It may have ended.
 pub fn has_child(kind: libc::idtype_t, id: libc::pid_t) -> bool {
-    const LOOK: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
-    // No place is given for what it was.
-    call_with_numbers(libc::SYS_waitid, [kind.into(), id as u64, 0, LOOK, 0, 0]) >= 0
+    const LOOK_ONLY: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
+    // No place is given for a description of the child.
+    call_with_numbers(libc::SYS_waitid, [kind.into(), id as u64, 0, LOOK_ONLY, 0, 0]) >= 0
 }
 
-/// Waits until a descriptor is ready, at most so many milliseconds. The number of those that are.
+/// Waits until a descriptor is ready, at most so many milliseconds. Returns how many are ready.
 pub fn poll(entries: &[Cell<libc::pollfd>], milliseconds: u64) -> c_long {
     let arguments = [entries.as_ptr() as u64, entries.len() as u64, milliseconds, 0, 0, 0];
     // SAFETY: the kernel writes to the entries, which are `Cell`s.

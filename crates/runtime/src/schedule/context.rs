@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use threadbare_trace::ThreadIndex;
 
-use crate::entry::intercept::intercept;
 use crate::entry::real::real;
 use crate::memory::layout::{self, STACK_SLOT, STACKS};
 use crate::os::system;
@@ -76,6 +75,11 @@ pub enum Stack {
 /// The first address after the slot of thread `index`.
 fn slot_end(index: ThreadIndex) -> u64 {
     STACKS + (u64::from(index.number()) + 1) * STACK_SLOT
+}
+
+/// The address lies in a slot.
+pub fn is_in_slot(address: u64) -> bool {
+    (STACKS..layout::CALLS).contains(&address)
 }
 
 impl Stack {
@@ -217,24 +221,4 @@ pub unsafe extern "C" fn switch(save: &Context, load: &Context) {
         "jmp 2b",
         fsgsbase = sym FSGSBASE,
     )
-}
-
-intercept! {
-    /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
-    /// library needs one.
-    fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
-        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-        let error = unsafe { ask(thread, attributes) };
-        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
-        // SAFETY: attributes that libc has just initialised, if there was no error.
-        unsafe {
-            if error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0 {
-                let slots = STACKS..layout::CALLS;
-                if slots.contains(&(start as u64)) {
-                    libc::pthread_attr_setguardsize(attributes, 4096);
-                }
-            }
-        }
-        error
-    }
 }

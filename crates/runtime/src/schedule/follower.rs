@@ -65,7 +65,7 @@ pub struct Follower {
 
 /// After so many operations in which no wait has timed out, one does, though other threads can run: they may be polling
 /// for what that thread is to do.
-const SLEEP: u64 = 2000;
+const MAX_SLEEP_OPERATIONS: u64 = 2000;
 
 impl Follower {
     pub fn new(plan: Plan) -> Follower {
@@ -177,7 +177,7 @@ impl Follower {
 
     /// No wait has timed out for so long that the other threads may be waiting for a sleeping one.
     pub fn sleeps_are_too_long(&self) -> bool {
-        self.operations - self.last_expiry >= SLEEP
+        self.operations - self.last_expiry >= MAX_SLEEP_OPERATIONS
     }
 
     /// Spurious wake-ups that there may still be.

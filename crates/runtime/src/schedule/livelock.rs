@@ -137,7 +137,7 @@ mod tests {
         assert!(!watch.is_moving());
     }
 
-    /// A loop that counts must not be taken for a livelock, be it that only its stack shows the count.
+    /// A loop that counts is not a livelock, even if only its stack shows the count.
     #[test]
     fn what_is_new_is_movement() {
         let mut deeds = Watch::default();

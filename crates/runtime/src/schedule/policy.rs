@@ -10,8 +10,10 @@ use super::scheduler::{Scheduler, current};
 use crate::entry::log;
 use crate::hash::mix;
 
-/// A thread that has done so many operations while others could run gives way, under every policy: it may be spinning
-/// until another thread does something.
+/// A thread that has done so many operations while others could run gives way: it may be spinning until another thread
+/// does something. That holds for the policies that would let it run on: in order, by priority, or until it blocks. The
+/// others (random, partial order, weighted) draw at every operation, so a thread that spins does not keep the rest
+/// waiting.
 const STREAK: u64 = 1000;
 /// In a random schedule, one in so many choices lets a wait time out though other threads can run.
 const EARLY_TIMEOUT: u64 = 8;

@@ -293,7 +293,8 @@ impl Scheduler {
         }
     }
 
-    /// Who runs next; `None` when every thread has ended. Ends the process when those that are left cannot go on.
+    /// The thread that runs next; `None` when every thread has ended. Ends the process when those that are left cannot
+    /// go on.
     fn choose(&mut self) -> Option<ThreadIndex> {
         if !is_running() {
             while !(self.can_run(ThreadIndex::MAIN)
@@ -344,7 +345,7 @@ impl Scheduler {
         }
     }
 
-    /// Nobody can run as things are: somebody for whom there is something outside, or whose time is up first.
+    /// No thread can run. Picks one that outside input or the earliest deadline lets go on.
     #[cold]
     fn pick_by_time(&mut self) -> Option<ThreadIndex> {
         self.look_outside();
@@ -400,7 +401,7 @@ impl Scheduler {
         self.ready.insert(index);
     }
 
-    /// Nobody can go on. That is the end of the run, unless nobody is left.
+    /// No thread can go on. Ends the run, unless all threads have ended.
     #[cold]
     fn check_deadlock(&mut self) {
         if self.alive.is_empty() {
@@ -450,7 +451,7 @@ fn switch_to(next: ThreadIndex) {
     }
 }
 
-/// The running thread has ended: goes on with another, for good.
+/// Ends the running thread and switches to another. Does not return.
 pub fn end_thread() -> ! {
     log::close_write();
     let me = current();

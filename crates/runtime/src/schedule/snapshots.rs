@@ -109,8 +109,8 @@ fn wait_while(slot: &Snapshot, command: u32) {
 /// In the server: lets a snapshot make a run of itself, which is then a child of the server too; `None` if it has
 /// ended.
 pub fn resume(slot: &Snapshot) -> Option<libc::pid_t> {
-    /// In nanoseconds: how long to wait before looking whether it still is there.
-    const MOMENT: i64 = 50_000_000;
+    /// How long to wait before looking whether it still is there.
+    const POLL_NS: i64 = 50_000_000;
     let run = &log::control().run_pid;
     run.store(0, Ordering::Relaxed);
     slot.command.store(snapshot::GO_ON, Ordering::Release);
@@ -118,7 +118,7 @@ pub fn resume(slot: &Snapshot) -> Option<libc::pid_t> {
     loop {
         match run.load(Ordering::Acquire) {
             0 if has_ended(slot) => return None,
-            0 => system::futex_wait(run, 0, Some(MOMENT)),
+            0 => system::futex_wait(run, 0, Some(POLL_NS)),
             run => return Some(run as libc::pid_t),
         }
     }

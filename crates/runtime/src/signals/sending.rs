@@ -44,13 +44,13 @@ impl Scheduler {
         }
     }
 
-    /// Nobody can run: has somebody who waits for something else handle a signal that was sent.
+    /// No thread can run. Interrupts a thread's wait, so that it handles a signal that was sent. Returns the thread.
     pub fn interrupt(&mut self) -> Option<ThreadIndex> {
         // Where handlers are called again and again and nothing else happens, they do not help.
-        const IN_VAIN: u32 = 100;
+        const MAX_INTERRUPTIONS: u32 = 100;
         let index = self.alive.iter().find(|&index| self.is_due(index) && self.waits_again(index))?;
         self.interruptions += 1;
-        if self.interruptions > IN_VAIN {
+        if self.interruptions > MAX_INTERRUPTIONS {
             return None;
         }
         self.threads[index].interrupted = true;

@@ -81,7 +81,7 @@ impl Mutex {
         self.is_robust() && !self.is_free() && self.owner().is_some_and(has_ended)
     }
 
-    /// A lock by `thread` returns, be it with an error.
+    /// An attempt of `thread` to lock it would return, with success or with an error.
     pub fn can_lock(&self, sched: &Scheduler, thread: ThreadIndex) -> bool {
         self.is_free()
             || self.is_owned_by(thread) && matches!(self.kind(), Mutex::RECURSIVE | Mutex::ERROR_CHECK)

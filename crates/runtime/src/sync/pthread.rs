@@ -13,8 +13,8 @@ use super::thread_end::{self, CleanupBuffer, Destructor};
 use super::{Patience, cancellation, condition, threads};
 use crate::entry::intercept::intercept;
 use crate::entry::modules::is_left_alone;
-use crate::schedule::scheduler;
 use crate::schedule::thread::Routine;
+use crate::schedule::{context, scheduler};
 use crate::time::clock::{Clock, deadline, until};
 
 type MutexPointer = *mut libc::pthread_mutex_t;
@@ -160,6 +160,22 @@ intercept! {
 
     fn pthread_detach(handle: Handle; pc) -> c_int {
         threads::detach(handle, pc)
+    }
+
+    /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
+    /// library needs one.
+    fn pthread_getattr_np(handle: Handle, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
+        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: the program promises libc a thread, and a place for the attributes. libc has initialised them there
+        // if there was no error.
+        unsafe {
+            let error = ask(handle, attributes);
+            let is_told = error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0;
+            if is_told && context::is_in_slot(start as u64) {
+                libc::pthread_attr_setguardsize(attributes, 4096);
+            }
+            error
+        }
     }
 
     fn pthread_exit(result: *mut c_void) -> ! {

@@ -67,7 +67,7 @@ fn with<R>(descriptor: c_int, work: impl FnOnce(&mut Timer) -> R) -> Option<R> {
     })
 }
 
-/// These descriptors are about to be closed. A timer that has another number goes by that.
+/// These descriptors are about to be closed. A timer that has a second descriptor stays, under that one.
 pub fn forget(closed: &impl Fn(c_int) -> bool) {
     let number_after = |timer: &Timer| {
         if !closed(timer.descriptor) {
