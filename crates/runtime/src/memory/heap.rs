@@ -288,3 +288,46 @@ pub unsafe fn resize(address: u64, size: u64, pc: u64) -> *mut c_void {
 pub fn size_of_block(address: u64) -> Option<u64> {
     block_at(address).map(Block::size)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::spans::tests::spans;
+
+    fn quarantine() -> Quarantine {
+        Quarantine { blocks: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Freed blocks come out in the order in which they were freed, and no sooner than there are too many.
+    #[test]
+    fn the_oldest_of_too_many_blocks_is_used_again() {
+        let (mut quarantine, mut spans) = (quarantine(), spans());
+        let mut freed = || spans.allocate(16, 16).expect("there is room").0;
+        let (first, second) = (freed(), freed());
+        quarantine.add(first);
+        quarantine.add(second);
+        for _ in 2..Quarantine::MAX_BLOCKS {
+            quarantine.add(freed());
+        }
+        assert!(quarantine.take_oldest().is_none());
+        quarantine.add(freed());
+        assert_eq!(quarantine.take_oldest().map(Block::start), Some(first.start()));
+        assert!(quarantine.take_oldest().is_none());
+        quarantine.add(freed());
+        assert_eq!(quarantine.take_oldest().map(Block::start), Some(second.start()));
+    }
+
+    /// Large blocks are given back sooner, until what is kept is small enough.
+    #[test]
+    fn too_many_bytes_are_given_back() {
+        let (mut quarantine, mut spans) = (quarantine(), spans());
+        let (small, large) = (spans.allocate(16, 16), spans.allocate(1 << 20, 16));
+        let [small, large] = [small, large].map(|block| block.expect("there is room").0);
+        quarantine.add(large);
+        quarantine.add(small);
+        assert!(quarantine.take_oldest().is_none());
+        quarantine.bytes += Quarantine::MAX_BYTES;
+        assert_eq!(quarantine.take_oldest().map(Block::start), Some(large.start()));
+        assert_eq!(quarantine.bytes, Quarantine::MAX_BYTES + 16);
+    }
+}

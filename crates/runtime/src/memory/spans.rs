@@ -250,11 +250,11 @@ impl Spans {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     /// An allocator with memory of its own, which lives for as long as the test's process.
-    fn spans() -> Spans {
+    pub fn spans() -> Spans {
         const BYTES: u64 = 64 * PAGE;
         let zeroes = |bytes: u64| {
             let words = vec![[0u64; 2]; bytes as usize / 16 + PAGE as usize / 16].leak();

@@ -157,14 +157,19 @@ fn watcher(descriptor: c_int) -> Option<Watcher> {
         return None;
     }
     let text = system::read_file(&format!("/proc/self/fdinfo/{descriptor}"));
-    let watched = text.lines().filter_map(|line| {
+    Some(Watcher { descriptor, close_on_exec: closes_on_exec(descriptor), watched: watched_in(&text) })
+}
+
+/// What the kernel's text on an epoll descriptor names: descriptor, events, data.
+fn watched_in(text: &str) -> Vec<(c_int, u32, u64)> {
+    let entry = |line: &str| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let descriptor = words.next()?.parse().ok()?;
         let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
         let data = u64::from_str_radix(words.nth(1)?, 16).ok()?;
         Some((descriptor, events, data))
-    });
-    Some(Watcher { descriptor, close_on_exec: closes_on_exec(descriptor), watched: watched.collect() })
+    };
+    text.lines().filter_map(entry).collect()
 }
 
 /// The descriptors that an epoll descriptor watches; `None` for any other.
@@ -238,4 +243,19 @@ fn replace(new: c_int, descriptors: &[(c_int, bool)]) {
         system::dup3(new, descriptor, flags);
     }
     system::close(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6 writes it: numbers are decimal for descriptors, and hexadecimal for events and data.
+    #[test]
+    fn the_kernels_text_on_an_epoll_descriptor() {
+        let text = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1057\n\
+                    tfd:       12 events:       19 data:     7ffd00000010  pos:0 ino:61af sdev:7\n\
+                    tfd:        5 events: 80000001 data:                5  pos:0 ino:61af sdev:7\n";
+        assert_eq!(watched_in(text), [(12, 0x19, 0x7ffd_0000_0010), (5, 0x8000_0001, 5)]);
+        assert_eq!(watched_in("tfd: x events: 1 data: 2\ntfd: 1\n"), []);
+    }
 }

@@ -137,3 +137,22 @@ fn first_entry<'a>(rest: &mut &'a [u8]) -> Option<(Identity, &'a OsStr)> {
     *rest = &after[path.len() + 1..];
     Some(([u64::from_ne_bytes(*device), u64::from_ne_bytes(*inode)], OsStr::from_bytes(path)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run may be killed while it writes: what is whole is read, and what is not is left.
+    #[test]
+    fn entries_are_read_one_by_one() {
+        let entry =
+            |identity: Identity, path: &[u8]| [&identity.map(u64::to_ne_bytes).concat(), path].concat();
+        let bytes = [entry([1, 2], b"/tmp/one\0"), entry([3, 4], b"\0"), entry([5, 6], b"/tmp/cut")].concat();
+        let mut rest = bytes.as_slice();
+        assert_eq!(first_entry(&mut rest), Some(([1, 2], OsStr::new("/tmp/one"))));
+        assert_eq!(first_entry(&mut rest), Some(([3, 4], OsStr::new(""))));
+        assert_eq!(first_entry(&mut rest), None);
+        assert_eq!(first_entry(&mut &bytes[..9]), None);
+        assert_eq!(first_entry(&mut &[][..]), None);
+    }
+}

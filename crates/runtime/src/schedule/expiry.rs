@@ -127,3 +127,73 @@ impl Scheduler {
         may_be && self.can_run(index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
+    use crate::schedule::wait::Wait;
+
+    /// The thread waits, at most until a time.
+    fn waits_until(sched: &mut Scheduler, index: ThreadIndex, wait: Wait, deadline: u64) {
+        let thread = &mut sched.threads[index];
+        (thread.wait, thread.deadline) = (wait, Some(deadline));
+        sched.timed.insert(index);
+        sched.ready.remove(index);
+    }
+
+    /// Deadlines are met in their order, and of two that are the same the older thread's comes first.
+    #[test]
+    fn the_earliest_deadline_comes_first() {
+        with_threads(3, Plan::default(), |sched| {
+            waits_until(sched, FIRST, Wait::Join(ThreadIndex::MAIN), 20);
+            waits_until(sched, SECOND, Wait::Join(ThreadIndex::MAIN), 10);
+            assert_eq!(sched.expire_earliest(Scheduler::may_expire), Some(SECOND));
+            assert!(sched.threads[SECOND].timed_out && !sched.threads[FIRST].timed_out);
+            assert_eq!(sched.now, 10);
+            assert!(sched.can_run(SECOND) && sched.ready.contains(SECOND));
+            waits_until(sched, SECOND, Wait::Join(ThreadIndex::MAIN), 20);
+            assert_eq!(sched.expire_earliest(Scheduler::may_expire), Some(FIRST));
+        });
+    }
+
+    /// No machine is so busy that a wait of hours is over before others have run. A sleep may be that long.
+    #[test]
+    fn only_short_waits_and_sleeps_end_early() {
+        const HOURS: u64 = 7_200_000_000_000;
+        with_threads(3, Plan::default(), |sched| {
+            waits_until(sched, FIRST, Wait::Join(ThreadIndex::MAIN), HOURS);
+            waits_until(sched, SECOND, Wait::Sleep, HOURS);
+            assert!(!sched.may_expire_early(FIRST) && sched.may_expire(FIRST));
+            assert!(sched.may_expire_early(SECOND));
+            sched.now = HOURS - 1;
+            assert!(sched.may_expire_early(FIRST));
+        });
+    }
+
+    /// A plan cannot make a thread wake from a sleep while another thread can run.
+    #[test]
+    fn a_sleep_is_not_cut_short() {
+        with_threads(2, Plan::default(), |sched| {
+            waits_until(sched, FIRST, Wait::Sleep, 10);
+            assert!(!sched.can_be_made_to_run(FIRST));
+            sched.threads[ThreadIndex::MAIN].wait = Wait::Join(FIRST);
+            assert!(sched.can_be_made_to_run(FIRST));
+            assert_eq!(sched.now, 10);
+        });
+    }
+
+    /// Waits for a wake-up may end for no reason, as often as the plan says; other waits may not.
+    #[test]
+    fn spurious_wake_ups_are_counted() {
+        with_threads(2, Plan { spurious: 1, ..Plan::default() }, |sched| {
+            waits_until(sched, FIRST, Wait::Join(ThreadIndex::MAIN), 10);
+            assert!(!sched.wake_spuriously(FIRST));
+            sched.threads[FIRST].wait = Wait::Wakeup { address: 8, ticket: 1, mask: 1, mutex: None };
+            assert!(sched.wake_spuriously(FIRST) && sched.can_run(FIRST));
+            assert!(!sched.wake_spuriously(FIRST));
+        });
+    }
+}

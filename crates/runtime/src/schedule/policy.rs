@@ -174,3 +174,87 @@ impl Scheduler {
         best.map(|(_, index)| index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::scheduler::{Operation, announce};
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
+
+    const MAIN: ThreadIndex = ThreadIndex::MAIN;
+
+    fn plan(policy: Policy) -> Plan {
+        Plan { policy, max_events: 1_000_000, ..Plan::default() }
+    }
+
+    fn child(number: u32) -> ThreadId {
+        ThreadId::main().child(number)
+    }
+
+    /// The running thread stands before something other than a yield.
+    fn stands_before_lock() {
+        announce(MAIN, &Operation::new(EventKind::Lock, 0, 0));
+    }
+
+    /// The running thread goes on, and gives way only when it yields or has run for long.
+    #[test]
+    fn run_to_block() {
+        with_threads(3, plan(Policy::RunToBlock), |sched| {
+            stands_before_lock();
+            assert_eq!(sched.pick_by_policy(), Some(MAIN));
+            sched.follower.streak = STREAK;
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+            sched.follower.streak = 0;
+            announce(MAIN, &Operation::new(EventKind::Yield, 0, 0));
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+            sched.ready.remove(MAIN);
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+        });
+    }
+
+    /// Those that are named first come first, those that are not named in between, and the last one last.
+    #[test]
+    fn an_order_is_kept() {
+        let order = Order { first: vec![child(2)], last: Some(ThreadId::main()), ..Order::default() };
+        with_threads(3, plan(Policy::Ordered(order)), |sched| {
+            stands_before_lock();
+            for next in [SECOND, FIRST, MAIN] {
+                assert_eq!(sched.pick_by_policy(), Some(next));
+                sched.ready.remove(next);
+            }
+            assert_eq!(sched.pick_by_policy(), None);
+        });
+    }
+
+    /// At a change point the running thread falls below all others, once.
+    #[test]
+    fn a_change_point_demotes_the_running_thread() {
+        let policy = Policy::Priorities { seed: 1, changes: vec![5] };
+        with_threads(2, plan(policy), |sched| {
+            stands_before_lock();
+            sched.follower.make_lowest(FIRST);
+            assert_eq!(sched.pick_by_policy(), Some(MAIN));
+            sched.follower.operations = 5;
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+            sched.ready.remove(FIRST);
+            assert_eq!(sched.pick_by_policy(), Some(MAIN));
+            sched.ready.insert(FIRST);
+            assert_eq!(sched.follower.change, 1);
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+        });
+    }
+
+    /// Near the bound of a run any policy is random, so that no thread starves.
+    #[test]
+    fn the_second_half_is_fair() {
+        let order = Order { first: vec![ThreadId::main()], ..Order::default() };
+        with_threads(2, plan(Policy::Ordered(order)), |sched| {
+            stands_before_lock();
+            sched.follower.operations = 500_001;
+            sched.follower.last_expiry = 500_001;
+            assert!((0..100).any(|_| sched.pick_by_policy() == Some(FIRST)));
+        });
+    }
+}

@@ -134,3 +134,80 @@ impl Scheduler {
         found.map(|(index, _)| index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::scheduler::{Operation, announce};
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
+    use threadbare_trace::{Plan, Policy};
+
+    fn record(kind: EventKind, object: u64, size: u16) -> PendingRecord {
+        PendingRecord { thread: 0, kind: kind as u8, blocked: 0, size, stack: 0, holder: 0, pc: 0, object }
+    }
+
+    /// Two operations conflict if they use the same memory or object and one of them is no read.
+    #[test]
+    fn conflicts() {
+        let read = record(EventKind::Read, 64, 8);
+        assert!(!conflict(&read, &record(EventKind::AtomicLoad, 64, 8)));
+        assert!(conflict(&read, &record(EventKind::Write, 71, 1)));
+        assert!(!conflict(&read, &record(EventKind::Write, 72, 1)));
+        let lock = record(EventKind::Lock, 64, 0);
+        assert!(conflict(&lock, &record(EventKind::Unlock, 64, 0)));
+        assert!(!conflict(&lock, &record(EventKind::Lock, 65, 0)));
+        assert!(!conflict(&record(EventKind::Yield, 0, 0), &record(EventKind::Yield, 0, 0)));
+    }
+
+    /// A score holds until its operation is done, or one that conflicts with it.
+    #[test]
+    fn scores_are_drawn_again() {
+        with_threads(3, Plan::default(), |sched| {
+            for (thread, object) in [(ThreadIndex::MAIN, 64), (FIRST, 64), (SECOND, 128)] {
+                announce(thread, &Operation::new(EventKind::Lock, 0, object));
+            }
+            let (mut scores, mut random) = (Scores::default(), Random(1));
+            let threads = [ThreadIndex::MAIN, FIRST, SECOND];
+            let before = threads.map(|thread| scores.of(thread, &mut random));
+            assert_eq!(threads.map(|thread| scores.of(thread, &mut random)), before);
+            scores.picked(ThreadIndex::MAIN, &sched.alive);
+            let after = threads.map(|thread| scores.of(thread, &mut random));
+            assert_ne!(after[0], before[0]);
+            assert_ne!(after[1], before[1]);
+            assert_eq!(after[2], before[2]);
+        });
+    }
+
+    /// A thread's weight has in it what threads are to do that it has yet to create.
+    #[test]
+    fn weights_count_descendants() {
+        let counts =
+            vec![(ThreadId::main(), 1), (ThreadId::main().child(1), 2), (ThreadId::main().child(3), 4)];
+        let weights = Weights { counts, ..Weights::default() };
+        with_threads(2, Plan::default(), |sched| {
+            let mut walk = Walk::new(&weights);
+            walk.meet(&sched.threads);
+            assert_eq!(walk.weight(ThreadIndex::MAIN, &ThreadId::main()), 1 + 4);
+            assert_eq!(walk.weight(FIRST, &ThreadId::main().child(1)), 2);
+        });
+    }
+
+    /// Before an interesting access, a thread waits for its turn; others go on.
+    #[test]
+    fn an_access_waits_for_its_turn() {
+        let counts = vec![(ThreadId::main().child(1), 1)];
+        let weights = Weights { seed: 1, interesting: [64, 8], counts };
+        with_threads(3, Plan { policy: Policy::Weighted(weights), ..Plan::default() }, |sched| {
+            // SAFETY: the operation is only announced; nobody accesses the memory.
+            let access = || unsafe { Operation::access(EventKind::Write, 0, 64, 8) };
+            announce(SECOND, &access());
+            announce(FIRST, &Operation::new(EventKind::Lock, 0, 0));
+            sched.ready.remove(ThreadIndex::MAIN);
+            for _ in 0..20 {
+                assert_eq!(sched.pick_by_weight([64, 8]), Some(FIRST));
+            }
+            announce(FIRST, &access());
+            assert_eq!(sched.pick_by_weight([64, 8]), Some(FIRST));
+        });
+    }
+}

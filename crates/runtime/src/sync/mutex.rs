@@ -185,3 +185,72 @@ pub fn make_consistent(mutex: &Mutex) -> c_int {
     mutex.count.set(mutex.count.get() & !Mutex::INCONSISTENT);
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
+
+    fn mutex(kind: c_int) -> Mutex {
+        let [lock, owner, kind] = [0, 0, kind].map(Cell::new);
+        Mutex { lock, count: Cell::new(0), owner, users: Cell::new(0), kind }
+    }
+
+    /// What a thread finds that locks a mutex it holds, by kind: only some kinds come back from that.
+    #[test]
+    fn locking_twice() {
+        with_threads(2, Plan::default(), |sched| {
+            let again = |kind, patience| {
+                let mutex = mutex(kind);
+                assert_eq!(mutex.take(sched, FIRST, patience), (Outcome::Done, 0));
+                (mutex.can_lock(sched, FIRST), mutex.take(sched, FIRST, patience))
+            };
+            const NORMAL: c_int = 0;
+            assert_eq!(again(NORMAL, Patience::Endless), (false, (Outcome::Failed, libc::EBUSY)));
+            assert_eq!(again(Mutex::RECURSIVE, Patience::Endless), (true, (Outcome::Done, 0)));
+            assert_eq!(again(Mutex::ERROR_CHECK, Patience::Endless), (true, (Outcome::Error, libc::EDEADLK)));
+            assert_eq!(again(Mutex::ERROR_CHECK, Patience::None), (true, (Outcome::Failed, libc::EBUSY)));
+        });
+    }
+
+    /// Another thread's mutex cannot be had, whatever its kind, and its owner is known.
+    #[test]
+    fn owners() {
+        with_threads(3, Plan::default(), |sched| {
+            for kind in [0, Mutex::RECURSIVE, Mutex::ERROR_CHECK, Mutex::ROBUST] {
+                let mutex = mutex(kind);
+                assert_eq!(mutex.owner(), None);
+                mutex.take(sched, FIRST, Patience::Endless);
+                assert_eq!(mutex.owner(), Some(FIRST));
+                assert!(mutex.is_owned_by(FIRST) && !mutex.is_owned_by(SECOND));
+                assert!(!mutex.can_lock(sched, SECOND));
+                assert_eq!(mutex.take(sched, SECOND, Patience::None), (Outcome::Failed, libc::EBUSY));
+            }
+        });
+    }
+
+    /// The mutex of a thread that has ended: a robust one is inherited and has to be made consistent, others are lost.
+    #[test]
+    fn orphans() {
+        with_threads(3, Plan::default(), |sched| {
+            let [robust, plain] = [Mutex::ROBUST, 0].map(mutex);
+            for mutex in [&robust, &plain] {
+                mutex.take(sched, FIRST, Patience::Endless);
+            }
+            sched.threads[FIRST].done = true;
+            assert!(robust.can_lock(sched, SECOND) && !plain.can_lock(sched, SECOND));
+            assert_eq!(robust.take(sched, SECOND, Patience::Endless), (Outcome::Done, libc::EOWNERDEAD));
+            assert!(robust.is_inconsistent());
+            assert_eq!([make_consistent(&robust), make_consistent(&robust)], [0, libc::EINVAL]);
+            robust.set_free();
+            robust.owner.set(Mutex::LOST);
+            assert_eq!(robust.owner(), None);
+            assert_eq!(
+                robust.take(sched, SECOND, Patience::Endless),
+                (Outcome::Error, libc::ENOTRECOVERABLE)
+            );
+        });
+    }
+}

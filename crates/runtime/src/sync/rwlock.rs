@@ -141,3 +141,46 @@ pub fn unlock(lock: &RwLock, pc: u64) -> c_int {
     scheduler::released(address);
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::test_support::{FIRST, with_threads};
+
+    fn lock(readers: u32, writer: u32, preference: u32) -> &'static RwLock {
+        let [readers, writer] = [readers, writer].map(Cell::new);
+        Box::leak(Box::new(RwLock { readers, unused: [0; 5], writer, unused_too: [0; 5], preference }))
+    }
+
+    /// Readers share a lock, and a writer has it alone.
+    #[test]
+    fn readers_and_writers() {
+        with_threads(1, Plan::default(), |sched| {
+            let may = |readers, writer| {
+                let lock = lock(readers, writer, 0);
+                (lock.can_read(sched), lock.can_write())
+            };
+            assert_eq!([may(0, 0), may(2, 0), may(0, 1)], [(true, true), (true, false), (false, false)]);
+            assert_eq!(lock(0, 2, 0).writer(), Some(FIRST));
+            assert_eq!(lock(0, 0, 0).writer(), None);
+        });
+    }
+
+    /// A writer that waits keeps new readers out only where the lock prefers writers, and only while others read.
+    #[test]
+    fn preference() {
+        const WRITERS: u32 = 2;
+        with_threads(2, Plan::default(), |sched| {
+            let mut may_read = |lock: &'static RwLock, waits_for: &'static RwLock| {
+                sched.threads[FIRST].wait = Wait::WriteLock(waits_for);
+                lock.can_read(sched)
+            };
+            let [preferring, plain, free] =
+                [(1, WRITERS), (1, 0), (0, WRITERS)].map(|(readers, to)| lock(readers, 0, to));
+            assert!(!may_read(preferring, preferring));
+            assert!(may_read(preferring, plain) && may_read(plain, plain) && may_read(free, free));
+        });
+    }
+}
