@@ -92,13 +92,14 @@ pub fn aborts() {
 }
 
 fn finish_with_cause() {
-    PANICS.with(|panics| {
+    let cause = PANICS.with(|panics| {
         // The last one ended the process, but it may only pass on what it heard from another thread.
         let cause = panics.iter().rev().find(|panic| !passes_on(&panic.message)).or(panics.last());
-        if let Some(Panic { at, message, .. }) = cause {
-            finish(&End::Failed(Failure::new(FailureKind::Panic, message, *at)));
-        }
+        cause.map(|Panic { at, message, .. }| Failure::new(FailureKind::Panic, message, *at))
     });
+    if let Some(failure) = cause {
+        finish(&End::Failed(failure));
+    }
 }
 
 /// The panic follows from another one: of `join().unwrap()`, of a scope, of `lock().unwrap()` on a poisoned lock, or of
