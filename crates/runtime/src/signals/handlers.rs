@@ -5,21 +5,23 @@
 //! ends the process, the run has failed at the place where the signal came.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
 
 use threadbare_trace::{End, FailureKind};
 use threadbare_wire::{CodePlace, STOP_SIGNAL};
 
 use super::bit;
 use super::masks::{self, UNBLOCKABLE, with_mine};
-use crate::active;
 use crate::entry::real::real;
 use crate::entry::{library_code, log, modules};
+use crate::hooks::accesses::{IGNORE, WATCH};
 use crate::hooks::calls;
 use crate::os::system;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{fail, finish};
 use crate::schedule::{scheduler, state};
 use crate::sync::thread_end::CleanupBuffer;
+use crate::{ACTIVE, active};
 
 /// All that the kernel delivers to the runtime.
 const CAUGHT: [c_int; 8] = [
@@ -241,6 +243,11 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
 /// The tool ends the run. Its signal comes at any instruction, be it one of the runtime's that has borrowed a static:
 /// so nothing is borrowed here and nothing allocated.
 fn stop(context: &libc::ucontext_t) -> ! {
+    // The tool sends its signal again and again until the run is over.
+    masks::block_for_good(STOP_SIGNAL);
+    // The unwinder calls functions of libc's. They are no longer the program's calls, and go straight to libc.
+    ACTIVE.store(false, Ordering::Relaxed);
+    WATCH.store(IGNORE, Ordering::Relaxed);
     let (pc, _) = registers(context);
     let pc = match modules::is_ours(pc) {
         true => 0,

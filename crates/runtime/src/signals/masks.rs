@@ -141,6 +141,14 @@ fn kernel_mask() -> u64 {
     mask
 }
 
+/// Really blocks a signal, though it may be one of `UNBLOCKABLE`.
+pub fn block_for_good(signal: c_int) {
+    let mask = bit(signal);
+    let place = (&raw const mask) as u64;
+    // SAFETY: the kernel reads the mask from a place of our own, which has its eight bytes.
+    unsafe { system::call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as u64, place, 0, 8, 0, 0]) };
+}
+
 /// What a thread that the running one creates begins with.
 pub fn inherited() -> Signals {
     if !are_different() {
