@@ -29,11 +29,16 @@ const LINKS: [(&str, &str); 8] = [
     ("wire/src", "wire/src"),
 ];
 
+/// Set to `true`, it builds a library that checks its own borrows (see `Carrier` in the runtime), for tests. The inner
+/// cargo reads it.
+const CHECKED: &str = "CARGO_PROFILE_RUNTIME_DEBUG_ASSERTIONS";
+
 fn main() {
     let here = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("library");
     let workspace = PathBuf::from(variable("OUT_DIR")).join("library");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=library");
+    println!("cargo::rerun-if-env-changed={CHECKED}");
     for (name, target) in LINKS {
         link(&here.join(target), &workspace.join(name));
     }
@@ -46,7 +51,8 @@ fn main() {
     if !fetch.success() {
         fs::remove_file(&lock).expect("cannot remove Cargo.lock");
     }
-    let target = workspace.join("target");
+    // Each kind is kept, so that one does not have to be built again after the other.
+    let target = workspace.join(if env::var_os(CHECKED).is_some() { "checked" } else { "target" });
     let mut build = cargo("build", &workspace);
     build.args(["--package", "threadbare-runtime", "--profile", "runtime"]).arg("--target-dir").arg(&target);
     // Exceptions of the program pass through frames of the library, which never unwinds itself.

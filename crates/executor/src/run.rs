@@ -220,7 +220,7 @@ impl Run<'_> {
         let before = self.records().iter().take((race.at - prologue) as usize);
         let done = before.filter(is_point).count();
         let mut steps = self.first_steps(done);
-        steps.extend(self.steps_before(&[race.other, race.thread].map(ThreadIndex::new), done));
+        steps.extend(self.steps_before(&[race.other, race.thread], done));
         Plan { steps, race: Some(race.addresses), learn: false, ..plan.clone() }
     }
 

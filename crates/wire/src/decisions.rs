@@ -50,17 +50,17 @@ impl<'a> Iterator for Decisions<'a> {
 impl Decision<'_> {
     /// All threads that could have been picked, in order, with the one that was.
     pub fn alternatives(&self) -> impl Iterator<Item = ThreadIndex> {
-        members(self.alternatives).map(ThreadIndex::at)
+        members(self.alternatives)
     }
 }
 
-/// The members of a set of small numbers, which has a bit for each, in order.
-pub fn members(words: &[u64]) -> impl Iterator<Item = usize> {
+/// The members of a set of threads, which has a bit for each, in order.
+pub fn members(words: &[u64]) -> impl Iterator<Item = ThreadIndex> {
     words.iter().enumerate().flat_map(|(i, &word)| {
         std::iter::successors((word != 0).then_some(word), |&rest| {
             let rest = rest & (rest - 1);
             (rest != 0).then_some(rest)
         })
-        .map(move |rest| i * 64 + rest.trailing_zeros() as usize)
+        .map(move |rest| ThreadIndex::at(i * 64 + rest.trailing_zeros() as usize))
     })
 }

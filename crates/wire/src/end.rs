@@ -1,7 +1,7 @@
 //! How a run ended, as the run itself leaves it in shared memory.
 //!
-//! An [`End`] is stored as numbers: those of [`EndKind`], [`FailureKind`] and [`Role`]. There is no list of endings here,
-//! so a new kind of failure needs nothing but its row in `trace`'s table.
+//! An [`End`] is stored as numbers: those of [`EndKind`], [`FailureKind`] and [`Role`]. There is no list of endings
+//! here, so a new kind of failure needs nothing but its row in `trace`'s table.
 
 use std::array;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};

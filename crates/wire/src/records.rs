@@ -136,8 +136,8 @@ pub struct RaceRecord {
     /// Records in the log by then.
     pub at: u64,
     /// The thread that came last, and the one that already stood there.
-    pub thread: u32,
-    pub other: u32,
+    pub thread: ThreadIndex,
+    pub other: ThreadIndex,
 }
 
 /// The most races that one run records.
@@ -150,8 +150,8 @@ const _: () = assert!((MAX_RACES * size_of::<RaceRecord>()) as u64 <= RACES_BYTE
 pub struct Switch(u64);
 
 impl Switch {
-    pub fn new(turn: u64, thread: usize) -> Switch {
-        Switch(turn << 16 | thread as u64)
+    pub fn new(turn: u64, thread: ThreadIndex) -> Switch {
+        Switch(turn << 16 | u64::from(thread.number()))
     }
 
     fn turn(self) -> u64 {
@@ -164,7 +164,7 @@ impl Switch {
 
     /// The first so many turns of a run, which begins with the main thread's.
     pub fn turns(switches: &[Switch], count: u64) -> Vec<Turns> {
-        let starts = [Switch::new(0, 0)].into_iter().chain(switches.iter().copied());
+        let starts = [Switch::new(0, ThreadIndex::MAIN)].into_iter().chain(switches.iter().copied());
         let ends = switches.iter().map(|switch| switch.turn()).chain([count]);
         starts
             .zip(ends)

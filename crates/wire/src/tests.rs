@@ -169,7 +169,7 @@ proptest! {
 fn switches_say_whose_turn_it_was() {
     let turns = |switches: &[(u64, usize)], count| {
         let switches: Vec<Switch> =
-            switches.iter().map(|&(turn, thread)| Switch::new(turn, thread)).collect();
+            switches.iter().map(|&(turn, thread)| Switch::new(turn, ThreadIndex::at(thread))).collect();
         let turns = Switch::turns(&switches, count);
         turns.iter().map(|turns| (turns.thread.number(), turns.count)).collect::<Vec<_>>()
     };

@@ -11,8 +11,10 @@
 //! ```
 //!
 //! While the runtime is inactive a call goes straight to libc's function. `when (condition)` replaces that test: the
-//! body runs when the condition holds. `calling name` gives the body libc's function. `@ c"…"`
-//! names the version of libc's function where there are several. `fn a | b (…)` exports two names for one function.
+//! body runs when the condition holds. `otherwise (expression)` is for functions that libc does not have under that
+//! name, or that cannot be looked up: it is evaluated instead of the call of libc's function. `calling name` gives the
+//! body libc's function, which is `unsafe`. `@ c"…"` names the version of libc's function where there are several. `fn
+//! a | b (…)` exports two names for one function.
 //!
 //! `; pc` asks for the return address of the call, which is what a location is made from. Rust cannot ask for it, so
 //! each symbol is a few instructions that put it into the register after the last argument and jump to the body. Six
@@ -26,14 +28,15 @@ macro_rules! intercept {
         $(#[$meta:meta])*
         fn $name:ident $(| $alias:ident)* $(@ $version:literal)?
             ($($arg:ident: $ty:ty),* $(,)? $(; $pc:ident)?) $(-> $ret:ty)?
-            $(, when ($($condition:tt)+))? $(, calling $real:ident)?
+            $(, when ($($condition:tt)+))? $(, otherwise ($($otherwise:tt)+))? $(, calling $real:ident)?
         $body:block
     )+) => { $(
         const _: () = {
             #[inline(always)]
             #[allow(dead_code, reason = "an entry that never passes a call on has no use for it")]
-            fn real($($arg: $ty),*) $(-> $ret)? {
-                $crate::entry::real::real!($name $(@ $version)? ($($arg => $ty),*) $(-> $ret)?)
+            unsafe fn real($($arg: $ty),*) $(-> $ret)? {
+                // SAFETY: the caller promises libc what a program does that calls this function.
+                unsafe { $crate::entry::real::real!($name $(@ $version)? ($($arg => $ty),*) $(-> $ret)?) }
             }
             $(#[$meta])*
             unsafe extern "C" fn stand_in($($arg: $ty,)* $($pc: u64)?) $(-> $ret)? {
@@ -41,7 +44,9 @@ macro_rules! intercept {
                     $(let $real = real;)?
                     $body
                 } else {
-                    real($($arg),*)
+                    // SAFETY: the program's arguments, as it passed them. What stands in for libc's function takes the
+                    // same.
+                    unsafe { $crate::entry::intercept::otherwise!([real($($arg),*)] $($($otherwise)+)?) }
                 }
             }
             $crate::entry::intercept::symbols!([$name $($alias)*] [$($arg)*] [$($pc)?]);
@@ -60,6 +65,17 @@ macro_rules! condition {
     };
 }
 pub(crate) use condition;
+
+/// What an entry does when its body does not run: the call of libc's function, or what is said instead.
+macro_rules! otherwise {
+    ([$($real:tt)+]) => {
+        $($real)+
+    };
+    ([$($real:tt)+] $($otherwise:tt)+) => {
+        $($otherwise)+
+    };
+}
+pub(crate) use otherwise;
 
 /// The exported symbols of an entry: each goes on to `stand_in`.
 macro_rules! symbols {

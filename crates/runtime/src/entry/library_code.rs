@@ -7,7 +7,7 @@
 use std::hash::Hasher as _;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::CodeClass;
+use threadbare_trace::{CodeClass, StackIndex};
 use threadbare_wire::{CODE_BYTES, CODE_OFFSET, Code};
 
 use crate::entry::{log, modules};
@@ -74,12 +74,12 @@ fn look(pc: u64) -> bool {
     }
 }
 
-fn is_quiet_stack(node: u32) -> bool {
+fn is_quiet_stack(node: StackIndex) -> bool {
     let known = QUIET.with(|known| {
-        if known.len() <= node as usize {
-            known.resize(node as usize + 1, None);
+        if known.len() <= node.index() {
+            known.resize(node.index() + 1, None);
         }
-        known[node as usize]
+        known[node.index()]
     });
     if let Some(quiet) = known {
         return quiet;
@@ -93,6 +93,6 @@ fn is_quiet_stack(node: u32) -> bool {
             Some(CodeClass::Passing) => is_quiet_stack(parent),
         },
     };
-    QUIET.with(|known| known[node as usize] = Some(quiet));
+    QUIET.with(|known| known[node.index()] = Some(quiet));
     quiet
 }

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::{End, EventKind, MemoryOrder, Outcome};
+use threadbare_trace::{End, EventKind, MemoryOrder, Outcome, StackIndex, ThreadIndex};
 use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 
 use crate::hooks::calls;
-use crate::memory::layout::WIRE;
+use crate::memory::layout::{self, WIRE};
 use crate::os::system;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::finish;
@@ -14,18 +14,7 @@ use crate::schedule::{scheduler, state};
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
-    // SAFETY: a fixed address of our own; the descriptor is the tool's.
-    let got = unsafe {
-        libc::mmap(
-            WIRE as *mut _,
-            wire::FILE_BYTES as usize,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
-            wire::MEMORY_FD,
-            0,
-        )
-    };
-    if got as u64 != WIRE {
+    if !layout::map(WIRE, wire::FILE_BYTES, libc::MAP_SHARED | libc::MAP_NORESERVE, wire::MEMORY_FD) {
         return Err("cannot map the memory shared with the tool");
     }
     if control().version.load(Ordering::Relaxed) != wire::VERSION {
@@ -43,46 +32,46 @@ pub fn control() -> &'static Control {
 const MAX_STACKS: u64 = wire::STACKS_BYTES / size_of::<Stack>() as u64;
 
 /// Call stack `node` of the tree.
-pub fn stack(node: u32) -> Stack {
-    assert!(u64::from(node) < MAX_STACKS, "there is no call stack {node}");
+pub fn stack(node: StackIndex) -> Stack {
+    assert!(u64::from(node.number()) < MAX_STACKS, "there is no call stack {node}");
     // SAFETY: inside the region, as just checked, and any bytes there are a stack.
-    unsafe { ((WIRE + wire::STACKS_OFFSET) as *const Stack).add(node as usize).read() }
+    unsafe { ((WIRE + wire::STACKS_OFFSET) as *const Stack).add(node.index()).read() }
 }
 
 /// Adds call stack `node` to the tree; `false` when there is no room.
-pub fn set_stack(node: u32, stack: Stack) -> bool {
+pub fn set_stack(node: StackIndex, stack: Stack) -> bool {
     // The last few are kept free.
-    let fits = u64::from(node) * (size_of::<Stack>() as u64) < wire::STACKS_BYTES - 64;
+    let fits = u64::from(node.number()) * (size_of::<Stack>() as u64) < wire::STACKS_BYTES - 64;
     if fits {
         // SAFETY: inside the region, as just checked.
-        unsafe { ((WIRE + wire::STACKS_OFFSET) as *mut Stack).add(node as usize).write(stack) };
+        unsafe { ((WIRE + wire::STACKS_OFFSET) as *mut Stack).add(node.index()).write(stack) };
     }
     fits
 }
 
 /// Slot `index` of the region that begins `offset` bytes into the file and has one slot for each thread.
-fn slot<T>(offset: u64, index: usize) -> *mut T {
-    assert!(index < wire::MAX_THREADS, "there is no slot for thread {index}");
-    ((WIRE + offset) as *mut T).wrapping_add(index)
+fn slot<T>(offset: u64, index: ThreadIndex) -> *mut T {
+    assert!(index.index() < wire::MAX_THREADS, "there is no slot for thread {index}");
+    ((WIRE + offset) as *mut T).wrapping_add(index.index())
 }
 
 /// The operation that thread `index` stands before.
 #[inline]
-pub fn pending(index: usize) -> PendingRecord {
+pub fn pending(index: ThreadIndex) -> PendingRecord {
     // SAFETY: `slot` is inside the mapped file, and any bytes there are a record.
     unsafe { slot::<PendingRecord>(wire::PENDING_OFFSET, index).read() }
 }
 
 #[inline]
-pub fn set_pending(index: usize, record: PendingRecord) {
+pub fn set_pending(index: ThreadIndex, record: PendingRecord) {
     // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { slot::<PendingRecord>(wire::PENDING_OFFSET, index).write(record) };
 }
 
 /// Thread `index` stands before nothing.
 #[inline]
-pub fn clear_pending(index: usize) {
-    // SAFETY: as for `set_pending`.
+pub fn clear_pending(index: ThreadIndex) {
+    // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { (*slot::<PendingRecord>(wire::PENDING_OFFSET, index)).kind = 0 };
 }
 
@@ -92,12 +81,12 @@ pub fn set_threads(count: usize) {
 }
 
 /// Where the stack of thread `index` lies; all zeroes if there is no such thread yet.
-pub fn stack_span(index: usize) -> StackSpan {
+pub fn stack_span(index: ThreadIndex) -> StackSpan {
     // SAFETY: `slot` is inside the mapped file, and any bytes there are a span.
     unsafe { slot::<StackSpan>(wire::SPANS_OFFSET, index).read() }
 }
 
-pub fn set_stack_span(index: usize, span: StackSpan) {
+pub fn set_stack_span(index: ThreadIndex, span: StackSpan) {
     // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { slot::<StackSpan>(wire::SPANS_OFFSET, index).write(span) };
 }
@@ -140,8 +129,9 @@ static CAPACITY: Carrier<u64> = Carrier::new(wire::MAX_EVENTS);
 
 /// Allows the run `points` schedule points, and a multiple of that of other events.
 pub fn allow(points: u64) {
-    const OTHERS: u64 = 8;
-    let events = control().prologue.load(Ordering::Relaxed) + points.saturating_mul(OTHERS) + (1 << 20);
+    const EVENTS_PER_POINT: u64 = 8;
+    let events =
+        control().prologue.load(Ordering::Relaxed) + points.saturating_mul(EVENTS_PER_POINT) + (1 << 20);
     CAPACITY.set(events.min(wire::MAX_EVENTS));
 }
 
@@ -193,12 +183,12 @@ impl Entry {
         scheduler::with_me(|me| me.last_value = self.value);
         state::event(me, &self);
         // An operation was announced with its stack, where the thread still is.
-        let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack };
+        let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack_index() };
         append(Record {
             kind: self.kind as u8,
             detail: Record::detail(self.order, self.outcome),
-            thread: me as u16,
-            stack,
+            thread: me.number() as u16,
+            stack: stack.number(),
             pc_size: Record::pc_size(self.pc, self.size),
             object: self.object,
             value: self.value,
@@ -213,13 +203,13 @@ pub fn turns(count: u64) {
 }
 
 /// Records that another thread takes the turn that comes after so many.
-pub fn switch(turns: u64, thread: usize) {
+pub fn switch(turns: u64, thread: ThreadIndex) {
     let switches = control().switches.load(Ordering::Relaxed);
     if switches < wire::SWITCHES_BYTES / size_of::<Switch>() as u64 {
         let region = (WIRE + wire::SWITCHES_OFFSET) as *mut Switch;
-        if switches.is_multiple_of(TOGETHER) && switches > 0 {
+        if switches.is_multiple_of(BATCH) && switches > 0 {
             let start = WIRE + wire::SWITCHES_OFFSET + switches * size_of::<Switch>() as u64;
-            populate(start, TOGETHER * size_of::<Switch>() as u64);
+            populate(start, BATCH * size_of::<Switch>() as u64);
         }
         // SAFETY: inside the region, as just checked.
         unsafe { region.add(switches as usize).write(Switch::new(turns, thread)) };
@@ -228,29 +218,29 @@ pub fn switch(turns: u64, thread: usize) {
 }
 
 /// The pages of records before this one are mapped. The first few are not worth mapping ahead.
-static TOUCHED: Carrier<u64> = Carrier::new(FEW);
-const FEW: u64 = 1024;
+static TOUCHED: Carrier<u64> = Carrier::new(FIRST_MAPPED);
+const FIRST_MAPPED: u64 = 1024;
 /// Records, or switches, whose pages are mapped together.
-const TOGETHER: u64 = 8192;
+const BATCH: u64 = 8192;
 
 /// Maps the pages of the log that come next, in one go: a fault for each of them would cost several times that.
 /// Those before them are let go; they stay in the file, but no longer count as the program's memory.
 fn touch_ahead(index: u64) {
     const PAGE: u64 = 4096;
-    const BYTES: u64 = TOGETHER * size_of::<Record>() as u64;
+    const BYTES: u64 = BATCH * size_of::<Record>() as u64;
     let log = WIRE + wire::LOG_OFFSET;
     let start = (log + index * size_of::<Record>() as u64) & !(PAGE - 1);
     populate(start, BYTES);
     let before = start.saturating_sub(2 * BYTES).max(log);
-    // SAFETY: pages of the shared file keep what is in them.
+    // SAFETY: these pages are of the shared file, which keeps what is in them.
     unsafe { system::call(libc::SYS_madvise, [before, start - before, libc::MADV_DONTNEED as u64, 0, 0, 0]) };
-    TOUCHED.set(index + TOGETHER);
+    TOUCHED.set(index + BATCH);
 }
 
 /// Older kernels cannot do this; pages then come one by one.
 fn populate(start: u64, bytes: u64) {
     const MADV_POPULATE_WRITE: u64 = 23;
-    // SAFETY: mapping pages changes nothing in them.
+    // SAFETY: the caller passes a part of the shared file. Mapping its pages changes nothing in them.
     unsafe { system::call(libc::SYS_madvise, [start, bytes, MADV_POPULATE_WRITE, 0, 0, 0]) };
 }
 
@@ -298,7 +288,7 @@ pub fn close_write() {
 /// # Safety
 /// The program could read them itself.
 pub unsafe fn read_memory(address: u64, size: u64) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that these bytes can be read.
     unsafe {
         match size {
             1 => u64::from((address as *const u8).read()),
@@ -337,7 +327,7 @@ pub fn prologue(blocks: impl Iterator<Item = &'static crate::memory::spans::Bloc
             kind: EventKind::Allocate as u8,
             detail: 0,
             thread: 0,
-            stack: block.allocated().stack,
+            stack: block.allocated().stack.number(),
             pc_size: Record::pc_size(block.allocated().pc, block.size()),
             object: block.start(),
             value: block.size(),

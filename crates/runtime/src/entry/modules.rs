@@ -1,17 +1,47 @@
 //! Which addresses are the program's own code, and which are system libraries.
+//!
+//! Handlers of signals ask here too, whatever they have interrupted. So the answers are in atomics, and nothing is
+//! borrowed or allocated to find them.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::schedule::carrier::Carrier;
+/// A range of addresses, empty until it is set.
+struct Range {
+    start: AtomicU64,
+    end: AtomicU64,
+}
 
-/// Address ranges of system libraries: libc, libstdc++ and the like. A call site there means nothing to a user.
-static SYSTEM: Carrier<Vec<(u64, u64)>> = Carrier::new(Vec::new());
+impl Range {
+    const fn empty() -> Range {
+        Range { start: AtomicU64::new(0), end: AtomicU64::new(0) }
+    }
+
+    fn set(&self, start: u64, end: u64) {
+        self.start.store(start, Ordering::Relaxed);
+        self.end.store(end, Ordering::Relaxed);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.end.load(Ordering::Relaxed) == 0
+    }
+
+    #[inline]
+    fn contains(&self, address: u64) -> bool {
+        (self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)).contains(&address)
+    }
+}
+
+/// System libraries: libc, libstdc++ and the like. A call site there means nothing to a user. Those that are there come
+/// first.
+static SYSTEM: [Range; MAX_SYSTEM] = [const { Range::empty() }; MAX_SYSTEM];
+const MAX_SYSTEM: usize = 2 * SYSTEM_NAMES.len();
 /// libgcc, which takes locks of its own while it unwinds.
-static UNWINDER: Carrier<(u64, u64)> = Carrier::new((0, 0));
+static UNWINDER: Range = Range::empty();
 /// Where the program is loaded.
-static PROGRAM: Carrier<u64> = Carrier::new(0);
+static PROGRAM: AtomicU64 = AtomicU64::new(0);
 /// This library's own code.
-static OURS: Carrier<(u64, u64)> = Carrier::new((0, 0));
+static OURS: Range = Range::empty();
 
 const SYSTEM_NAMES: [&str; 10] = [
     "libc.so",
@@ -36,53 +66,51 @@ pub fn find() {
             (info, headers, CStr::from_ptr(info.dlpi_name).to_bytes())
         };
         // The program itself comes first, without a name.
-        if name.is_empty() && PROGRAM.get() == 0 {
-            PROGRAM.set(info.dlpi_addr);
+        if name.is_empty() && PROGRAM.load(Ordering::Relaxed) == 0 {
+            PROGRAM.store(info.dlpi_addr, Ordering::Relaxed);
         }
         let base = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let (mut low, mut high) = (u64::MAX, 0);
         for header in headers.iter().filter(|header| header.p_type == libc::PT_LOAD) {
             let start = info.dlpi_addr + header.p_vaddr;
-            let range = (start, start + header.p_memsz);
-            if (range.0..range.1).contains(&(find as *const () as u64)) {
-                OURS.set(range);
+            let end = start + header.p_memsz;
+            (low, high) = (low.min(start), high.max(end));
+            if (start..end).contains(&(find as *const () as u64)) {
+                OURS.set(start, end);
             }
             if base.starts_with(b"libgcc_s.so") && header.p_flags & libc::PF_X != 0 {
-                UNWINDER.set(range);
+                UNWINDER.set(start, end);
             }
-            if SYSTEM_NAMES.iter().any(|system| base.starts_with(system.as_bytes())) {
-                SYSTEM.with(|system| system.push(range));
-            }
+        }
+        let is_system = SYSTEM_NAMES.iter().any(|system| base.starts_with(system.as_bytes()));
+        // The loader puts a library into one piece of address space.
+        if is_system && let Some(free) = SYSTEM.iter().find(|range| range.is_empty()) {
+            free.set(low, high);
         }
         0
     }
-    SYSTEM.with(Vec::clear);
-    // SAFETY: the callback has the wanted signature.
+    // SAFETY: the callback has the signature that the loader calls, and keeps nothing of what it is shown.
     unsafe { libc::dl_iterate_phdr(Some(module), std::ptr::null_mut()) };
 }
 
 /// The difference between the program's addresses and those it was linked for.
 pub fn program_base() -> u64 {
-    PROGRAM.get()
+    PROGRAM.load(Ordering::Relaxed)
 }
 
 /// The address lies in this library.
 pub fn is_ours(pc: u64) -> bool {
-    let (start, end) = OURS.get();
-    (start..end).contains(&pc)
+    OURS.contains(pc)
 }
 
 /// The call is left to libc. Either the runtime is inactive, or the unwinder calls. The unwinder's locks are not
 /// scheduled, because the runtime uses the unwinder itself.
 pub fn is_left_alone(pc: u64) -> bool {
-    let is_unwinder = || {
-        let (start, end) = UNWINDER.get();
-        (start..end).contains(&pc)
-    };
-    !crate::active() || is_unwinder()
+    !crate::active() || UNWINDER.contains(pc)
 }
 
 pub fn is_system(pc: u64) -> bool {
-    SYSTEM.with(|system| system.iter().any(|&(start, end)| (start..end).contains(&pc)))
+    SYSTEM.iter().take_while(|range| !range.is_empty()).any(|range| range.contains(pc))
 }
 
 #[repr(C)]
@@ -118,7 +146,7 @@ pub fn users_call(pc: u64) -> u64 {
         4
     }
     let mut found = 0u64;
-    // SAFETY: walks the running thread's own stack.
+    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
     unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
     if found == 0 { pc } else { found }
 }

@@ -1,12 +1,12 @@
 //! Panics of Rust programs.
 //!
-//! The facade tells of each panic before any hook prints it. Whether the panic is a failure is known only at the end: it
-//! may be caught, or expected by a test. It is one if the process ends with [`EXIT_CODE`], or if it aborts in the
+//! The facade tells of each panic before any hook prints it. Whether the panic is a failure is known only at the end:
+//! it may be caught, or expected by a test. It is one if the process ends with [`EXIT_CODE`], or if it aborts in the
 //! function that panicked. The latter happens with `panic = "abort"`, or where a panic must not unwind.
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, EventKind, Failure, FailureKind, ThreadIndex};
+use threadbare_trace::{End, EventKind, Failure, FailureKind};
 use threadbare_wire::CodePlace;
 
 use crate::active;
@@ -35,7 +35,7 @@ export! {
     /// The facade tells of a panic. There is no such function in libc.
     unsafe extern "C" fn __threadbare_panic(message: *const u8, length: usize) {
         if active() {
-            // SAFETY: the facade's text.
+            // SAFETY: the facade passes a text of this length, which it keeps until this returns.
             panics(unsafe { std::slice::from_raw_parts(message, length) });
         }
     }
@@ -69,7 +69,7 @@ pub fn innermost_instrumented_call() -> u64 {
         4
     }
     let mut search = (calls::innermost_stack_pointer(), 0u64);
-    // SAFETY: walks the running thread's own stack.
+    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
     unsafe { _Unwind_Backtrace(visit, (&raw mut search).cast()) };
     search.1
 }
@@ -83,7 +83,7 @@ pub fn exits(code: c_int) {
 
 /// The process aborts: if the panic of its thread was never left, the run ends with that.
 pub fn aborts() {
-    let current = ThreadIndex::at(scheduler::current());
+    let current = scheduler::current();
     let frame = calls::innermost_stack_pointer();
     let is_in_it = |panic: &Panic| panic.at.thread == current && panic.frame == frame;
     if PANICS.with(|panics| panics.last().is_some_and(is_in_it)) {
@@ -92,13 +92,14 @@ pub fn aborts() {
 }
 
 fn finish_with_cause() {
-    PANICS.with(|panics| {
+    let cause = PANICS.with(|panics| {
         // The last one ended the process, but it may only pass on what it heard from another thread.
         let cause = panics.iter().rev().find(|panic| !passes_on(&panic.message)).or(panics.last());
-        if let Some(Panic { at, message, .. }) = cause {
-            finish(&End::Failed(Failure::new(FailureKind::Panic, message, *at)));
-        }
+        cause.map(|Panic { at, message, .. }| Failure::new(FailureKind::Panic, message, *at))
     });
+    if let Some(failure) = cause {
+        finish(&End::Failed(failure));
+    }
 }
 
 /// The panic follows from another one: of `join().unwrap()`, of a scope, of `lock().unwrap()` on a poisoned lock, or of

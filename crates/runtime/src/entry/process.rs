@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use threadbare_trace::{EventKind, FailureKind};
+use threadbare_trace::{EventKind, FailureKind, ThreadIndex};
 use threadbare_wire::StackSpan;
 
 use crate::active;
@@ -24,7 +24,7 @@ static MAIN: Carrier<Option<Main>> = Carrier::new(None);
 /// Writes to standard error and ends the process, where nothing else can be relied on.
 pub fn die(parts: &[&str]) -> ! {
     for part in parts {
-        // SAFETY: a plain system call.
+        // SAFETY: the kernel reads the part's bytes alone.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
     }
     system::exit(125)
@@ -46,7 +46,8 @@ intercept! {
         init: *mut c_void, fini: *mut c_void, rtld_fini: *mut c_void, stack_end: *mut c_void
     ) -> c_int, calling start {
         MAIN.set(Some(main));
-        start(run_main, argc, argv, init, fini, rtld_fini, stack_end)
+        // SAFETY: the program's arguments; `run_main` has the type of a `main`.
+        unsafe { start(run_main, argc, argv, init, fini, rtld_fini, stack_end) }
     }
 }
 
@@ -59,10 +60,10 @@ extern "C" fn run_main(argc: c_int, argv: *mut *mut c_char, environment: *mut *m
     let here = (&raw const argc) as u64;
     let routine = main as *const () as u64;
     let span = StackSpan { low: here - MAIN_STACK, base: here, high: here + MAIN_FRAMES, routine };
-    log::set_stack_span(0, span);
+    log::set_stack_span(ThreadIndex::MAIN, span);
     let arguments = [argc as u64, argv as u64, environment as u64];
-    // SAFETY: `main` takes these.
-    let code = unsafe { threads::call_outermost(routine, arguments, 0) };
+    // SAFETY: libc starts a program with these arguments of its `main`.
+    let code = unsafe { threads::call_outermost(routine, arguments, ThreadIndex::MAIN) };
     exit(code as c_int, routine + 1)
 }
 
@@ -87,23 +88,28 @@ intercept! {
         exit(code, pc)
     }
 
-    /// libc.so does not have it. It is linked into each program, but a program that is linked with libtsan takes it from
-    /// there.
+    /// libc.so does not have it. It is linked into each program, but a program that is linked with libtsan takes it
+    /// from there.
     fn atexit(handler: extern "C" fn()) -> c_int, when (true) {
         let nothing = std::ptr::null_mut();
-        real!(__cxa_atexit(handler => extern "C" fn(), nothing => *mut c_void, nothing => *mut c_void) -> c_int)
+        // SAFETY: the program's handler, which ignores the argument that it is called with.
+        unsafe {
+            real!(__cxa_atexit(handler => extern "C" fn(), nothing => *mut c_void, nothing => *mut c_void) -> c_int)
+        }
     }
 }
 
 /// libc's `exit`: handlers and destructors run, and the process ends.
 pub fn leave(code: c_int) -> ! {
-    real!(exit(code => c_int) -> !)
+    // SAFETY: `exit` takes any number. What it runs, the program has registered for it.
+    unsafe { real!(exit(code => c_int) -> !) }
 }
 
 intercept! {
     fn quick_exit(code: c_int; pc) -> !, calling leave {
         exit_point(code, pc);
-        leave(code)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { leave(code) }
     }
 
     fn _exit | _Exit(code: c_int; pc) -> ! {
@@ -148,14 +154,14 @@ intercept! {
         expression: *const c_char, file: *const c_char, line: u32, function: *const c_char; pc
     ) -> ! {
         handlers::before_abort();
-        // SAFETY: the compiler's string.
+        // SAFETY: the compiler passes a string that is a constant.
         let expression = unsafe { CStr::from_ptr(expression) }.to_string_lossy();
         fail(FailureKind::Assertion, pc, &expression)
     }
 
     fn __assert_perror_fail(error: c_int, file: *const c_char, line: u32, function: *const c_char; pc) -> ! {
         handlers::before_abort();
-        // SAFETY: libc's string for an error number.
+        // SAFETY: `strerror` returns a string, which stays until it is called again.
         let expression = unsafe { CStr::from_ptr(libc::strerror(error)) }.to_string_lossy();
         fail(FailureKind::Assertion, pc, &expression)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::Extent;
+use threadbare_trace::{Extent, ThreadIndex};
 use threadbare_wire::{SOCKET_FD, message, snapshot};
 
 use crate::entry::log;
@@ -66,7 +66,7 @@ fn serve_plans() {
 }
 
 fn send(bytes: &[u8]) {
-    // SAFETY: a plain system call.
+    // SAFETY: the kernel reads these bytes alone.
     let sent = unsafe { libc::send(SOCKET_FD, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
     if sent != bytes.len() as isize {
         die(&[]);
@@ -83,7 +83,7 @@ enum Request {
 fn receive() -> Request {
     let mut bytes = [0u8; 2];
     loop {
-        // SAFETY: a plain system call into two bytes.
+        // SAFETY: the kernel writes to these two bytes alone.
         let got = unsafe { libc::recv(SOCKET_FD, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
         match got {
             1 if bytes[0] == message::RUN => return Request::Run,
@@ -104,7 +104,7 @@ fn wait_for(child: libc::pid_t) -> i32 {
 
 /// What the children of a run leave running becomes the server's.
 fn adopt_orphans() {
-    // SAFETY: a plain system call.
+    // SAFETY: the setting takes a number, and changes no memory.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) };
 }
 
@@ -132,7 +132,7 @@ fn start_run() {
         learn::start();
     }
     if plan.decisions {
-        scheduler::with(|sched| state::start(sched.threads.iter().map(|thread| &thread.id)));
+        scheduler::with(|sched| state::start(sched.threads.iter().map(|(_, thread)| &thread.id)));
     }
     WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);
     log::set_threads(1);
@@ -143,11 +143,11 @@ fn start_run() {
     }
     heap::track(plan.tracked.extents());
     scheduler::start_run(Follower::new(plan));
-    track_stack(0);
+    track_stack(ThreadIndex::MAIN);
 }
 
 /// Marks what the plan tracks on the stack of thread `index`.
-pub fn track_stack(index: usize) {
+pub fn track_stack(index: ThreadIndex) {
     let base = log::stack_span(index).base;
     scheduler::with(|sched| {
         for extent in sched.follower.plan().tracked.extents() {

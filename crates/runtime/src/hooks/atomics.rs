@@ -41,15 +41,19 @@ fn after(kind: EventKind, address: u64, size: u64, pc: u64, order: c_int, value:
     heap::check(address, size, kind.name(), pc);
 }
 
-/// The operation with the events around it: `$value` is what to record of the `$result`.
+/// The operation with the events around it: `$value` is what to record of the `$result`. The operation sees `$atomic`
+/// as a reference, which is made when the thread is to do the operation.
 macro_rules! event {
     ($kind:ident, $atomic:ident, $size:expr, $order:ident, $pc:ident, $operation:expr, |$result:pat_param| $value:expr) => {{
-        let address = std::ptr::from_ref($atomic) as u64;
+        let address = $atomic as u64;
         let on = watched($pc);
         if on {
-            // SAFETY: the operation follows.
+            // SAFETY: the operation follows, just below.
             unsafe { before(EventKind::$kind, address, $size, $pc) };
         }
+        // SAFETY: the compiler calls a hook of this width in place of an operation on such a variable of the program's.
+        // If the variable is gone, the fault is the program's own.
+        let $atomic = unsafe { &*$atomic };
         let result = $operation;
         if on {
             let $result = &result;
@@ -62,7 +66,12 @@ macro_rules! event {
 
 macro_rules! fetch {
     ($function:ident, $atomic:ty, $word:ty, $method:ident, $new:expr) => {
-        extern "C" fn $function(atomic: &$atomic, operand: $word, order: c_int, pc: u64) -> $word {
+        unsafe extern "C" fn $function(
+            atomic: *const $atomic,
+            operand: $word,
+            order: c_int,
+            pc: u64,
+        ) -> $word {
             let new: fn($word, $word) -> $word = $new;
             event!(
                 AtomicRmw,
@@ -102,14 +111,14 @@ macro_rules! width {
                 $val/5 => compare_exchange_value;
             }
 
-            extern "C" fn load(atomic: &$atomic, order: c_int, pc: u64) -> $word {
+            unsafe extern "C" fn load(atomic: *const $atomic, order: c_int, pc: u64) -> $word {
                 event!(AtomicLoad, atomic, SIZE, order, pc, atomic.load(SeqCst), |&read| (
                     u64::from(read),
                     Outcome::Done
                 ))
             }
 
-            extern "C" fn store(atomic: &$atomic, value: $word, order: c_int, pc: u64) {
+            unsafe extern "C" fn store(atomic: *const $atomic, value: $word, order: c_int, pc: u64) {
                 event!(AtomicStore, atomic, SIZE, order, pc, atomic.store(value, SeqCst), |()| (
                     u64::from(value),
                     Outcome::Done
@@ -124,8 +133,10 @@ macro_rules! width {
             fetch!(xor, $atomic, $word, fetch_xor, |old, operand| old ^ operand);
             fetch!(nand, $atomic, $word, fetch_nand, |old, operand| !(old & operand));
 
-            fn exchange_if(
-                atomic: &$atomic,
+            /// # Safety
+            /// `atomic` points to a variable of the program's.
+            unsafe fn exchange_if(
+                atomic: *const $atomic,
                 expected: $word,
                 new: $word,
                 order: c_int,
@@ -145,32 +156,36 @@ macro_rules! width {
                 )
             }
 
-            extern "C" fn compare_exchange(
-                atomic: &$atomic,
-                expected: &mut $word,
+            unsafe extern "C" fn compare_exchange(
+                atomic: *const $atomic,
+                expected: *mut $word,
                 new: $word,
                 order: c_int,
                 _: c_int,
                 pc: u64,
             ) -> c_int {
-                match exchange_if(atomic, *expected, new, order, pc) {
-                    Ok(_) => 1,
-                    Err(found) => {
-                        *expected = found;
-                        0
+                // SAFETY: the compiler passes the program's variable, and a place for what is found in it.
+                unsafe {
+                    match exchange_if(atomic, expected.read(), new, order, pc) {
+                        Ok(_) => 1,
+                        Err(found) => {
+                            expected.write(found);
+                            0
+                        }
                     }
                 }
             }
 
-            extern "C" fn compare_exchange_value(
-                atomic: &$atomic,
+            unsafe extern "C" fn compare_exchange_value(
+                atomic: *const $atomic,
                 expected: $word,
                 new: $word,
                 order: c_int,
                 _: c_int,
                 pc: u64,
             ) -> $word {
-                exchange_if(atomic, expected, new, order, pc).unwrap_or_else(|found| found)
+                // SAFETY: the compiler passes the program's variable.
+                unsafe { exchange_if(atomic, expected, new, order, pc) }.unwrap_or_else(|found| found)
             }
         }
     };
@@ -264,9 +279,10 @@ mod width128 {
     /// # Safety
     /// As for [`exchange_if`].
     unsafe fn update(kind: EventKind, atomic: *mut u128, order: c_int, new: impl Fn(u128) -> u128) -> u128 {
-        let (address, pc, on) = (atomic as u64, RETURN_ADDRESS.get(), active());
+        let (address, pc) = (atomic as u64, RETURN_ADDRESS.get());
+        let on = watched(pc);
         if on {
-            // SAFETY: the operation follows.
+            // SAFETY: the operation follows, just below.
             unsafe { before(kind, address, SIZE, pc) };
         }
         // SAFETY: the caller's promise.
@@ -287,12 +303,12 @@ mod width128 {
     }
 
     unsafe extern "C" fn load(atomic: *mut u128, order: c_int) -> u128 {
-        // SAFETY: the program passes 16 aligned bytes.
+        // SAFETY: the compiler passes 16 aligned bytes of the program's.
         unsafe { update(EventKind::AtomicLoad, atomic, order, |old| old) }
     }
 
     unsafe extern "C" fn store(atomic: *mut u128, value: u128, order: c_int) {
-        // SAFETY: the program passes 16 aligned bytes.
+        // SAFETY: the compiler passes 16 aligned bytes of the program's.
         unsafe { update(EventKind::AtomicStore, atomic, order, |_| value) };
     }
 
@@ -300,7 +316,7 @@ mod width128 {
         ($($name:ident = $new:expr;)+) => { $(
             unsafe extern "C" fn $name(atomic: *mut u128, operand: u128, order: c_int) -> u128 {
                 let new: fn(u128, u128) -> u128 = $new;
-                // SAFETY: the program passes 16 aligned bytes.
+                // SAFETY: the compiler passes 16 aligned bytes of the program's.
                 unsafe { update(EventKind::AtomicRmw, atomic, order, |old| new(old, operand)) }
             }
         )+ };
@@ -322,12 +338,13 @@ mod width128 {
         new: u128,
         order: c_int,
     ) -> u128 {
-        let (address, pc, on) = (atomic as u64, RETURN_ADDRESS.get(), active());
+        let (address, pc) = (atomic as u64, RETURN_ADDRESS.get());
+        let on = watched(pc);
         if on {
-            // SAFETY: the operation follows.
+            // SAFETY: the operation follows, just below.
             unsafe { before(EventKind::AtomicRmw, address, SIZE, pc) };
         }
-        // SAFETY: the program passes 16 aligned bytes.
+        // SAFETY: the compiler passes 16 aligned bytes of the program's.
         let found = unsafe { exchange_if(atomic, expected, new) };
         if on {
             let (value, outcome) =
@@ -339,16 +356,18 @@ mod width128 {
 
     unsafe extern "C" fn compare_exchange(
         atomic: *mut u128,
-        expected: &mut u128,
+        expected: *mut u128,
         new: u128,
         order: c_int,
         _: c_int,
     ) -> c_int {
-        // SAFETY: the program passes 16 aligned bytes.
-        let found = unsafe { compare_exchange_value(atomic, *expected, new, order) };
-        let exchanged = found == *expected;
-        *expected = found;
-        c_int::from(exchanged)
+        // SAFETY: the compiler passes 16 aligned bytes of the program's, and a place for what is found there.
+        unsafe {
+            let wanted = expected.read();
+            let found = compare_exchange_value(atomic, wanted, new, order);
+            expected.write(found);
+            c_int::from(found == wanted)
+        }
     }
 }
 

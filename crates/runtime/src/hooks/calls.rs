@@ -1,14 +1,15 @@
 //! Call stacks of the program's threads.
 //!
-//! The compiler calls `__tsan_func_entry` and `__tsan_func_exit`, which keep a shadow call stack for each thread. A call
-//! stack gets a number when the first event happens in it. The numbers are nodes of a tree in the shared file. A frame
-//! remembers its node, so an event in a known stack costs one load.
+//! The compiler calls `__tsan_func_entry` and `__tsan_func_exit`, which keep a shadow call stack for each thread. A
+//! call stack gets a number when the first event happens in it. The numbers are nodes of a tree in the shared file. A
+//! frame remembers its node, so an event in a known stack costs one load.
 
 use std::arch::naked_asm;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use threadbare_wire::Stack;
+use threadbare_trace::{StackIndex, ThreadIndex};
+use threadbare_wire::{MAX_THREADS, Stack};
 
 use crate::entry::intercept::export;
 use crate::entry::{library_code, log, modules};
@@ -24,22 +25,24 @@ pub struct Call {
     pc: u64,
     /// The stack pointer at its entry. A function that is entered with a higher one was called after a `longjmp`.
     stack_pointer: u64,
-    /// The number of the call stack up to here; 0 when it has none yet.
-    node: u32,
+    /// The number of the call stack up to here; empty when it has none yet.
+    node: StackIndex,
 }
 
-/// The running thread's first free slot; null while the runtime is inactive.
-static TOP: Carrier<*mut Call> = Carrier::new(std::ptr::null_mut());
+/// The running thread's first free slot; null while the runtime is inactive. A handler reads it too, whatever it has
+/// interrupted, so it is an atomic.
+static TOP: AtomicPtr<Call> = AtomicPtr::new(std::ptr::null_mut());
 
 #[derive(Default)]
 struct Tree {
-    nodes: u32,
-    children: HashMap<(u32, u64), u32, Hasher>,
+    /// The last one that was given a number.
+    last: StackIndex,
+    children: HashMap<(StackIndex, u64), StackIndex, Hasher>,
 }
 
 impl Tree {
     fn publish(&self) {
-        log::control().stacks.store(self.nodes + 1, Ordering::Relaxed);
+        log::control().stacks.store(self.last.next().number(), Ordering::Relaxed);
     }
 }
 
@@ -57,22 +60,38 @@ impl Saved {
     }
 }
 
+/// Left unmapped at the end of each slot.
+const GUARD: u64 = 4096;
+
+/// A fault at this address means that a thread's calls nest deeper than its slot is long: 8 million calls.
+///
+/// That takes a stack of more than 128 MiB, since a frame has at least 16 bytes and an entry here has 24. Threads with
+/// a stack of the runtime's have no such stack. Others may: the main thread without a limit, or a thread with a stack
+/// of the program's. To compare with the end at every call would cost time, and a page that is not there costs none.
+pub fn is_overflow(address: u64) -> bool {
+    const END: u64 = CALLS + MAX_THREADS as u64 * CALLS_SLOT;
+    const _: () = assert!(GUARD > size_of::<Call>() as u64);
+    (CALLS..END).contains(&address)
+}
+
 /// An empty shadow call stack for thread `index`; `None` when there is no memory for it.
-pub fn create(index: usize) -> Option<Saved> {
-    let base = CALLS + index as u64 * CALLS_SLOT;
-    if !layout::reserve(base, CALLS_SLOT) {
+pub fn create(index: ThreadIndex) -> Option<Saved> {
+    let base = CALLS + u64::from(index.number()) * CALLS_SLOT;
+    if !layout::reserve(base, CALLS_SLOT - GUARD) {
         return None;
     }
     let bottom = base as *mut Call;
     // SAFETY: just mapped. The bottom entry is never popped: no stack pointer is above it.
-    unsafe { bottom.write(Call { pc: 0, stack_pointer: u64::MAX, node: 0 }) };
-    // SAFETY: the slot holds many entries.
+    unsafe { bottom.write(Call { pc: 0, stack_pointer: u64::MAX, node: StackIndex::EMPTY }) };
+    // SAFETY: the slot is longer than two entries.
     Some(Saved(unsafe { bottom.add(1) }))
 }
 
 /// Makes another thread's stack the current one; returns the one that was.
 pub fn exchange(load: Saved) -> Saved {
-    Saved(TOP.replace(load.0))
+    let before = TOP.load(Ordering::Relaxed);
+    TOP.store(load.0, Ordering::Relaxed);
+    Saved(before)
 }
 
 export! {
@@ -83,18 +102,18 @@ export! {
 }
 
 extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
-    let mut top = TOP.get();
+    let mut top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
         return;
     }
-    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop. A stack of 8 MiB
-    // runs out before the slot does.
+    // SAFETY: `top` points into the running thread's slot, above an entry that stops the loop: `create` wrote it. At
+    // the end of the slot the write faults, and the run ends (see `is_overflow`).
     unsafe {
         while (*top.sub(1)).stack_pointer <= stack_pointer {
             top = top.sub(1);
         }
-        top.write(Call { pc: return_address, stack_pointer, node: 0 });
-        TOP.set(top.add(1));
+        top.write(Call { pc: return_address, stack_pointer, node: StackIndex::EMPTY });
+        TOP.store(top.add(1), Ordering::Relaxed);
     }
     if log::records_functions() {
         log::function(true, inside);
@@ -109,31 +128,52 @@ export! {
 }
 
 extern "C" fn leave(inside: u64) {
-    let top = TOP.get();
+    let top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
         return;
     }
     if log::records_functions() {
         log::function(false, inside);
     }
-    // SAFETY: as in `enter`; the bottom entry stays.
+    // SAFETY: `top` points into the running thread's slot, above the bottom entry, which `create` wrote and which
+    // stays.
     unsafe {
         if (*top.sub(1)).stack_pointer != u64::MAX {
-            TOP.set(top.sub(1));
+            TOP.store(top.sub(1), Ordering::Relaxed);
         }
     }
 }
 
 /// The number of the running thread's call stack.
-pub fn current() -> u32 {
-    let top = TOP.get();
+pub fn current() -> StackIndex {
+    number(child)
+}
+
+/// The same, for a handler that ends the run. It may have interrupted anything, so it borrows and allocates nothing:
+/// calls that have no number yet get one in the shared file alone. That is all the tool reads.
+pub fn last() -> StackIndex {
+    number(|parent, pc| {
+        let stacks = &log::control().stacks;
+        let node = StackIndex::new(stacks.load(Ordering::Relaxed));
+        if !log::set_stack(node, Stack { pc, parent: parent.number(), unused: 0 }) {
+            return parent;
+        }
+        stacks.store(node.next().number(), Ordering::Relaxed);
+        node
+    })
+}
+
+/// The number of the running thread's call stack; `child` gives numbers to calls that have none.
+#[inline(always)]
+fn number(child: impl Fn(StackIndex, u64) -> StackIndex) -> StackIndex {
+    let top = TOP.load(Ordering::Relaxed);
     if top.is_null() {
-        return 0;
+        return StackIndex::EMPTY;
     }
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     unsafe {
         let mut known = top.sub(1);
-        while (*known).node == 0 && (*known).stack_pointer != u64::MAX {
+        while (*known).node.is_empty() && (*known).stack_pointer != u64::MAX {
             known = known.sub(1);
         }
         let mut node = (*known).node;
@@ -146,17 +186,17 @@ pub fn current() -> u32 {
     }
 }
 
-fn child(parent: u32, pc: u64) -> u32 {
+fn child(parent: StackIndex, pc: u64) -> StackIndex {
     TREE.with(|tree| {
         let tree = tree.get_or_insert_default();
         if let Some(&node) = tree.children.get(&(parent, pc)) {
             return node;
         }
-        let node = tree.nodes + 1;
-        if !log::set_stack(node, Stack { pc, parent, unused: 0 }) {
+        let node = tree.last.next();
+        if !log::set_stack(node, Stack { pc, parent: parent.number(), unused: 0 }) {
             return parent;
         }
-        tree.nodes = node;
+        tree.last = node;
         tree.children.insert((parent, pc), node);
         tree.publish();
         node
@@ -169,13 +209,13 @@ pub fn publish() {
 }
 
 /// The return address of call stack `node`'s innermost call, and the stack of the function it returns to.
-pub fn caller(node: u32) -> Option<(u64, u32)> {
-    if node == 0 {
+pub fn caller(node: StackIndex) -> Option<(u64, StackIndex)> {
+    if node.is_empty() {
         return None;
     }
     let stack = log::stack(node);
     // This library calls the outermost function. That call is not the program's.
-    (!modules::is_ours(stack.pc)).then_some((stack.pc, stack.parent))
+    (!modules::is_ours(stack.pc)).then_some((stack.pc, StackIndex::new(stack.parent)))
 }
 
 /// The call site of the running thread's innermost instrumented function; 0 if there is none.
@@ -185,13 +225,13 @@ pub fn innermost() -> u64 {
 
 /// The stack pointer of the running thread's innermost instrumented function.
 pub fn innermost_stack_pointer() -> u64 {
-    let top = TOP.get();
+    let top = TOP.load(Ordering::Relaxed);
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
 }
 
 /// Up to three return addresses in the program's own code, innermost first: `pc`, and those of call stack `node`.
-pub fn users_calls(pc: u64, node: u32) -> [u64; 3] {
+pub fn users_calls(pc: u64, node: StackIndex) -> [u64; 3] {
     let mut users = [0; 3];
     let outer = std::iter::successors(caller(node), |&(_, parent)| caller(parent)).map(|(pc, _)| pc);
     let calls = std::iter::once(pc).chain(outer).filter(|&pc| library_code::is_users(pc));

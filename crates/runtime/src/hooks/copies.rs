@@ -74,7 +74,7 @@ intercept! {
             // SAFETY: the bytes are written below.
             unsafe { accesses::writes(to as u64, len as u64, pc) };
         }
-        // SAFETY: the program's arguments.
+        // SAFETY: the program promises libc so many bytes that can be written to.
         unsafe {
             asm!("rep stosb", inout("rcx") len => _, inout("rdi") to => _, in("al") byte as u8,
                 options(nostack, preserves_flags));

@@ -16,13 +16,15 @@ type TextOut = *mut c_char;
 /// # Safety
 /// `text` is a string.
 unsafe fn length(text: Text) -> usize {
-    real!(strlen(text => Text) -> usize)
+    // SAFETY: the caller promises a string.
+    unsafe { real!(strlen(text => Text) -> usize) }
 }
 
 /// # Safety
 /// `text` is a string, or has `max` bytes.
 unsafe fn length_within(text: Text, max: usize) -> usize {
-    real!(strnlen(text => Text, max => usize) -> usize)
+    // SAFETY: the caller promises a string, or so many bytes.
+    unsafe { real!(strnlen(text => Text, max => usize) -> usize) }
 }
 
 /// `text` is read to its end, and at most `max` bytes of it.
@@ -70,15 +72,16 @@ unsafe fn copies(from: Text, to: TextOut, len: usize, pc: u64) {
     unsafe { accesses::copies(from as u64, to as u64, len as u64 + 1, pc) };
 }
 
-/// `accesses! { name(arguments; pc) -> result: before; }`: entries for functions that libc does, after `before` has told
-/// of the accesses that they make.
+/// `accesses! { name(arguments; pc) -> result: before; }`: entries for functions that libc does, after `before` has
+/// told of the accesses that they make.
 macro_rules! accesses {
     ($($name:ident $(| $alias:ident)* ($($arg:ident: $ty:ty),*; $pc:ident) -> $ret:ty: $before:expr;)+) => {
         intercept! { $(
             fn $name $(| $alias)* ($($arg: $ty),*; $pc) -> $ret, when (watched($pc)), calling call {
                 // SAFETY: libc's function makes these accesses next, with the program's arguments.
                 unsafe { $before };
-                call($($arg),*)
+                // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+                unsafe { call($($arg),*) }
             }
         )+ }
     };
@@ -121,7 +124,8 @@ intercept! {
                 accesses::writes(to as u64, len as u64, pc);
             }
         }
-        copy(to, from, len)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { copy(to, from, len) }
     }
 
     /// The compiler makes this library call it too.
@@ -133,16 +137,19 @@ intercept! {
             accesses::reads(one as u64, len as u64, pc);
             accesses::reads(other as u64, len as u64, pc);
         }
-        compare(one, other, len)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { compare(one, other, len) }
     }
 
     fn memchr(
         bytes: *const c_void, wanted: c_int, len: usize; pc
     ) -> *mut c_void, when (watched(pc) && len > 0), calling find {
-        let found = find(bytes, wanted, len);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let found = unsafe { find(bytes, wanted, len) };
         let read = if found.is_null() { len } else { found as usize - bytes as usize + 1 };
         // SAFETY: libc's function reads the same bytes next.
         unsafe { accesses::reads(bytes as u64, read as u64, pc) };
-        find(bytes, wanted, len)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { find(bytes, wanted, len) }
     }
 }

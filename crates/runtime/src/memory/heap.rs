@@ -11,9 +11,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 
-use threadbare_trace::{
-    End, EventKind, Extent, Failure, FailureKind, Related, Role, StackIndex, ThreadIndex,
-};
+use threadbare_trace::{End, EventKind, Extent, Failure, FailureKind, Related, Role};
 use threadbare_wire::CodePlace;
 
 use crate::entry::log::Entry;
@@ -141,7 +139,8 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
         return std::ptr::null_mut();
     };
     block.set_allocated(by(pc));
-    fence(block, fresh);
+    // SAFETY: the heap has just given it.
+    unsafe { fence(block, fresh) };
     let start = block.start();
     if zero && !fresh {
         // SAFETY: the block has this many bytes.
@@ -157,12 +156,16 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
 
 /// Names the running thread and its place, for a block.
 fn by(pc: u64) -> By {
-    By { pc, stack: calls::current(), thread: scheduler::current() as u32 }
+    By { pc, stack: calls::current(), thread: scheduler::current() }
 }
 
 /// Marks what is around a new block, and not the block itself.
-fn fence(block: &Block, fresh: bool) {
-    let extent = SPANS.with(|spans| spans.extent(block));
+///
+/// # Safety
+/// The block is one of the heap's.
+unsafe fn fence(block: &Block, fresh: bool) {
+    // SAFETY: the caller's promise.
+    let extent = SPANS.with(|spans| unsafe { spans.extent(block) });
     let end = block.end();
     shadow::set(extent.start, block.start() - extent.start, true);
     if !fresh {
@@ -217,8 +220,7 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static Block {
 /// Ends the run, and says who allocated the block and, if it was freed, who did that.
 fn fail_with(block: &Block, kind: FailureKind, pc: u64, message: String) -> ! {
     let related = |role, by: By| {
-        let at =
-            CodePlace { thread: ThreadIndex::new(by.thread), stack: StackIndex::new(by.stack), pc: by.pc };
+        let at = CodePlace { thread: by.thread, stack: by.stack, pc: by.pc };
         Related { role, at }
     };
     let freed = (!block.is_live()).then(|| related(Role::Freed, block.freed()));
@@ -285,4 +287,47 @@ pub unsafe fn resize(address: u64, size: u64, pc: u64) -> *mut c_void {
 /// The bytes that the program asked for with the block at `address`, if it is one of the heap's.
 pub fn size_of_block(address: u64) -> Option<u64> {
     block_at(address).map(Block::size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::spans::tests::spans;
+
+    fn quarantine() -> Quarantine {
+        Quarantine { blocks: VecDeque::new(), bytes: 0 }
+    }
+
+    /// Freed blocks come out in the order in which they were freed, and no sooner than there are too many.
+    #[test]
+    fn the_oldest_of_too_many_blocks_is_used_again() {
+        let (mut quarantine, mut spans) = (quarantine(), spans());
+        let mut freed = || spans.allocate(16, 16).expect("there is room").0;
+        let (first, second) = (freed(), freed());
+        quarantine.add(first);
+        quarantine.add(second);
+        for _ in 2..Quarantine::MAX_BLOCKS {
+            quarantine.add(freed());
+        }
+        assert!(quarantine.take_oldest().is_none());
+        quarantine.add(freed());
+        assert_eq!(quarantine.take_oldest().map(Block::start), Some(first.start()));
+        assert!(quarantine.take_oldest().is_none());
+        quarantine.add(freed());
+        assert_eq!(quarantine.take_oldest().map(Block::start), Some(second.start()));
+    }
+
+    /// Large blocks are given back sooner, until what is kept is small enough.
+    #[test]
+    fn too_many_bytes_are_given_back() {
+        let (mut quarantine, mut spans) = (quarantine(), spans());
+        let (small, large) = (spans.allocate(16, 16), spans.allocate(1 << 20, 16));
+        let [small, large] = [small, large].map(|block| block.expect("there is room").0);
+        quarantine.add(large);
+        quarantine.add(small);
+        assert!(quarantine.take_oldest().is_none());
+        quarantine.bytes += Quarantine::MAX_BYTES;
+        assert_eq!(quarantine.take_oldest().map(Block::start), Some(large.start()));
+        assert_eq!(quarantine.bytes, Quarantine::MAX_BYTES + 16);
+    }
 }

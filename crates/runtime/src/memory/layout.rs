@@ -1,10 +1,12 @@
 //! Where the runtime keeps its own memory inside the tested process.
 //!
-//! Everything has a fixed address, far from where Linux puts programs (0x55…), libraries and stacks (0x7f…). So addresses
-//! do not depend on what was mapped before, and an address tells what it belongs to. A reservation costs nothing: the
-//! kernel makes a page when it is first used.
+//! Everything has a fixed address, far from where Linux puts programs (0x55…), libraries and stacks (0x7f…). So
+//! addresses do not depend on what was mapped before, and an address tells what it belongs to. A reservation costs
+//! nothing: the kernel makes a page when it is first used.
 
-use std::ffi::c_void;
+use std::ffi::c_int;
+
+use crate::os::system;
 
 /// One bit for each byte of the lower half of the address space: is it tracked?
 pub const SHADOW: u64 = 0x1000_0000_0000;
@@ -23,22 +25,27 @@ pub const WIRE: u64 = 0x2600_0000_0000;
 /// Stacks of borrowed contexts, one slot each.
 pub const STACKS: u64 = 0x2800_0000_0000;
 pub const STACK_SLOT: u64 = 128 << 20;
-/// Shadow call stacks, one slot a thread.
+/// Shadow call stacks, one slot a thread. The end of a slot is never mapped (see `calls`).
 pub const CALLS: u64 = 0x3000_0000_0000;
 pub const CALLS_SLOT: u64 = 192 << 20;
 
 /// Maps `bytes` of zeroes at exactly `address`. `false` when the kernel refuses.
 pub fn reserve(address: u64, bytes: u64) -> bool {
-    // SAFETY: MAP_FIXED_NOREPLACE never replaces a mapping that is there.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    map(address, bytes, flags, -1)
+}
+
+/// Maps a file, or zeroes, at exactly `address`, to be read and written. `false` when the kernel refuses.
+pub fn map(address: u64, bytes: u64, flags: c_int, file: c_int) -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = flags & !libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: MAP_FIXED_NOREPLACE never replaces a mapping that is there, and MAP_FIXED is taken out.
     let got = unsafe {
-        libc::mmap(
-            address as *mut c_void,
-            bytes as usize,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE,
-            -1,
-            0,
-        )
+        system::call(libc::SYS_mmap, [address, bytes, access as u64, flags as u64, file as u64, 0])
     };
+    if got > 0 && got as u64 != address {
+        // SAFETY: an old kernel has put the mapping elsewhere, and nobody knows of it.
+        unsafe { system::call(libc::SYS_munmap, [got as u64, bytes, 0, 0, 0, 0]) };
+    }
     got as u64 == address
 }

@@ -1,8 +1,8 @@
 //! Finding out which memory is shared.
 //!
 //! A byte is shared when two threads have accessed it and at least one of them has written to it. Accesses from before
-//! the first thread do not count. When a byte becomes shared, it is reported in the shared file, under a name that other
-//! runs can use.
+//! the first thread do not count. When a byte becomes shared, it is reported in the shared file, under a name that
+//! other runs can use.
 
 use std::sync::atomic::Ordering;
 
@@ -153,12 +153,12 @@ pub fn moves_on() {
     with(|learner| learner.spin.reads.clear());
 }
 
-/// Memory that was allocated anew has no past.
+/// Forgets what threads did to this memory, because it is allocated anew.
 pub fn forget(address: u64, size: u64) {
     with(|learner| learner.sharing.forget(address, size));
 }
 
-/// To free memory is to write to what was accessed of it.
+/// The running thread frees memory. That counts as a write to all bytes that were accessed.
 pub fn freed(address: u64, size: u64) {
     with(|Learner { sharing, report, .. }| {
         sharing.free(scheduler::current(), address, size, &mut |start, len| report.add(&name(start, len)));

@@ -8,7 +8,7 @@ pub mod heap;
 pub mod layout;
 pub mod learn;
 mod malloc;
-mod mappings;
+pub mod mappings;
 pub mod shadow;
 mod sharing;
 pub mod spans;

@@ -46,3 +46,50 @@ pub fn set(address: u64, len: u64, tracked: bool) {
     }
     (whole.end..end).for_each(bit);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Once;
+
+    use super::*;
+
+    /// An address for a test's own use. It is never accessed, so nothing need be there.
+    fn address(test: u64) -> u64 {
+        static MAPPED: Once = Once::new();
+        MAPPED.call_once(|| assert!(prepare(), "the address space is there"));
+        0x7000_0000_0000 + (test << 12)
+    }
+
+    /// Every range against every query, around the borders of shadow bytes: a wrong mask loses events or invents them.
+    #[test]
+    fn ranges_are_exact_to_the_byte() {
+        let base = address(0);
+        for (start, len) in (0..9).flat_map(|start| (0..26).map(move |len| (start, len))) {
+            set(base + start, len, true);
+            for (from, count) in (0..40).flat_map(|from| (0..10).map(move |count| (from, count))) {
+                let meets = count > 0 && len > 0 && from < start + len && start < from + count;
+                assert_eq!(is_tracked(base + from, count), meets, "{start}+{len}, asked for {from}+{count}");
+            }
+            set(base, 64, false);
+        }
+    }
+
+    /// To stop tracking some bytes leaves those beside them tracked.
+    #[test]
+    fn a_hole_is_a_hole() {
+        let base = address(1);
+        set(base, 64, true);
+        set(base + 5, 14, false);
+        let tracked: Vec<u64> = (0..64).filter(|&byte| is_tracked(base + byte, 1)).collect();
+        assert_eq!(tracked, (0..5).chain(19..64).collect::<Vec<_>>());
+    }
+
+    /// A program may pass any address to a hook.
+    #[test]
+    fn there_is_no_shadow_of_the_kernels_half() {
+        address(2);
+        set(u64::MAX - 3, 8, true);
+        assert!(!is_tracked(u64::MAX - 3, 8) && !is_tracked(u64::MAX, u64::MAX));
+        assert!(!is_tracked((SHADOW_BYTES << 3) - 1, u64::MAX));
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use threadbare_trace::ThreadIndex;
+
 use crate::hash::Hasher;
 
 /// What is known of eight bytes.
@@ -53,8 +55,8 @@ impl Granule {
     }
 }
 
-/// What one thread did to a granule. If it does the same again, nothing changes, whatever others did meanwhile: only the
-/// first access of a kind makes a byte shared.
+/// What one thread did to a granule. If it does the same again, nothing changes, whatever others did meanwhile: only
+/// the first access of a kind makes a byte shared.
 #[derive(Clone, Copy, Default)]
 struct Done {
     granule: u64,
@@ -96,13 +98,13 @@ impl Sharing {
     /// Thread `index` accesses memory. Tells `report` what is shared from now on: starts and lengths.
     pub fn access(
         &mut self,
-        index: usize,
+        index: ThreadIndex,
         address: u64,
         size: u64,
         write: bool,
         report: &mut impl FnMut(u64, u64),
     ) {
-        let thread = index as u16 + 1;
+        let thread = index.number() as u16 + 1;
         let end = address + size;
         let mut at = address;
         while at < end {
@@ -120,7 +122,7 @@ impl Sharing {
         }
     }
 
-    /// Memory that was allocated anew has no past.
+    /// Forgets what threads did to this memory, because it is allocated anew.
     pub fn forget(&mut self, address: u64, size: u64) {
         for granule in self.accessed_granules(address, size) {
             if let Some(block) = self.blocks.get_mut(&(granule >> BLOCK_BITS)) {
@@ -130,8 +132,8 @@ impl Sharing {
         }
     }
 
-    /// To free memory is to write to what was accessed of it.
-    pub fn free(&mut self, index: usize, address: u64, size: u64, report: &mut impl FnMut(u64, u64)) {
+    /// Thread `index` frees memory. That counts as a write to all bytes that were accessed.
+    pub fn free(&mut self, index: ThreadIndex, address: u64, size: u64, report: &mut impl FnMut(u64, u64)) {
         for granule in self.accessed_granules(address, size) {
             self.access(index, granule << 3, 8, true, report);
         }
@@ -187,10 +189,12 @@ mod tests {
     const WRITE: bool = true;
 
     /// What is reported when threads access memory as listed: thread, address, size, and whether it writes.
-    fn reports(sharing: &mut Sharing, accesses: &[(usize, u64, u64, bool)]) -> Vec<(u64, u64)> {
+    fn reports(sharing: &mut Sharing, accesses: &[(u32, u64, u64, bool)]) -> Vec<(u64, u64)> {
         let mut reports = Vec::new();
         for &(thread, address, size, write) in accesses {
-            sharing.access(thread, address, size, write, &mut |start, len| reports.push((start, len)));
+            sharing.access(ThreadIndex::new(thread), address, size, write, &mut |start, len| {
+                reports.push((start, len))
+            });
         }
         reports
     }
@@ -249,7 +253,7 @@ mod tests {
         let mut sharing = Sharing::new();
         reports(&mut sharing, &[(0, 64, 4, READ)]);
         let mut freed = Vec::new();
-        sharing.free(1, 64, 100, &mut |start, len| freed.push((start, len)));
+        sharing.free(ThreadIndex::new(1), 64, 100, &mut |start, len| freed.push((start, len)));
         assert_eq!(freed, [(64, 4)]);
     }
 }

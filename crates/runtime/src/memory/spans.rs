@@ -6,13 +6,15 @@
 
 use std::cell::Cell;
 
-/// Who did something, and where: return address, call stack, index of the thread.
+use threadbare_trace::{StackIndex, ThreadIndex};
+
+/// Who did something, and where.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct By {
     pub pc: u64,
-    pub stack: u32,
-    pub thread: u32,
+    pub stack: StackIndex,
+    pub thread: ThreadIndex,
 }
 
 /// What is known of a block; lies just before it.
@@ -28,7 +30,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// The address that was handed out; 0 if none was yet. The block may have been aligned further than it begins.
+    /// The address that was handed out; 0 if none was yet. With a large alignment it is not the first after the header.
     pub fn start(&self) -> u64 {
         self.start.get()
     }
@@ -187,10 +189,14 @@ impl Spans {
         }
     }
 
-    /// The span that a block of this allocator is in.
-    fn span_of(&self, block: &Block) -> &'static Span {
+    /// The span that a block is in.
+    ///
+    /// # Safety
+    /// The block is one of this allocator's.
+    unsafe fn span_of(&self, block: &Block) -> &'static Span {
         let page = (std::ptr::from_ref(block) as u64 - self.base) / PAGE;
-        // SAFETY: `block` came from this allocator, so its page has an entry and its span a header.
+        // SAFETY: the caller promises that the block is this allocator's, so `grow` has made an entry for its page and
+        // a header for its span.
         unsafe {
             let entry = ((self.pages + page * 4) as *const u32).read();
             &*((self.base + u64::from(entry - 1) * PAGE) as *const Span)
@@ -198,9 +204,13 @@ impl Spans {
     }
 
     /// The memory of a block, from its header to where the next one's begins.
-    pub fn extent(&self, block: &Block) -> std::ops::Range<u64> {
+    ///
+    /// # Safety
+    /// The block is one of this allocator's.
+    pub unsafe fn extent(&self, block: &Block) -> std::ops::Range<u64> {
         let header = std::ptr::from_ref(block) as u64;
-        header..header + self.span_of(block).stride
+        // SAFETY: the caller's promise.
+        header..header + unsafe { self.span_of(block) }.stride
     }
 
     /// Takes a block back.
@@ -208,7 +218,8 @@ impl Spans {
     /// # Safety
     /// This allocator handed the block out, has not taken it back since, and nobody uses its memory any more.
     pub unsafe fn release(&mut self, block: &'static Block) {
-        let class = self.span_of(block).class as usize;
+        // SAFETY: the caller's promise.
+        let class = unsafe { self.span_of(block) }.class as usize;
         block.live.set(false);
         block.next.set(self.free[class]);
         self.free[class] = std::ptr::from_ref(block) as u64;
@@ -239,11 +250,11 @@ impl Spans {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
     /// An allocator with memory of its own, which lives for as long as the test's process.
-    fn spans() -> Spans {
+    pub fn spans() -> Spans {
         const BYTES: u64 = 64 * PAGE;
         let zeroes = |bytes: u64| {
             let words = vec![[0u64; 2]; bytes as usize / 16 + PAGE as usize / 16].leak();
@@ -275,7 +286,7 @@ mod tests {
     fn blocks_are_reused_last_in_first_out() {
         let mut spans = spans();
         let [first, second] = [(); 2].map(|()| spans.allocate(40, 16).expect("there is room").0);
-        // SAFETY: nobody uses them.
+        // SAFETY: the test uses neither block any more.
         unsafe {
             spans.release(first);
             spans.release(second);

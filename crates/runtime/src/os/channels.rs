@@ -157,14 +157,19 @@ fn watcher(descriptor: c_int) -> Option<Watcher> {
         return None;
     }
     let text = system::read_file(&format!("/proc/self/fdinfo/{descriptor}"));
-    let watched = text.lines().filter_map(|line| {
+    Some(Watcher { descriptor, close_on_exec: closes_on_exec(descriptor), watched: watched_in(&text) })
+}
+
+/// What the kernel's text on an epoll descriptor names: descriptor, events, data.
+fn watched_in(text: &str) -> Vec<(c_int, u32, u64)> {
+    let entry = |line: &str| {
         let mut words = line.strip_prefix("tfd:")?.split_whitespace();
         let descriptor = words.next()?.parse().ok()?;
         let events = u32::from_str_radix(words.nth(1)?, 16).ok()?;
         let data = u64::from_str_radix(words.nth(1)?, 16).ok()?;
         Some((descriptor, events, data))
-    });
-    Some(Watcher { descriptor, close_on_exec: closes_on_exec(descriptor), watched: watched.collect() })
+    };
+    text.lines().filter_map(entry).collect()
 }
 
 /// The descriptors that an epoll descriptor watches; `None` for any other.
@@ -202,11 +207,11 @@ fn make(kind: Kind) -> Option<[c_int; 2]> {
     let mut new: [c_int; 2] = [-1; 2];
     let place = new.as_mut_ptr() as u64;
     let made = match kind {
-        // SAFETY: the kernel writes two descriptors to the place.
+        // SAFETY: the kernel writes two descriptors to the place, which is `new`.
         Kind::Pipe => unsafe { system::call(libc::SYS_pipe2, [place, 0, 0, 0, 0, 0]) },
         Kind::Pair { domain, kind, protocol } => {
             let arguments = [domain as u64, kind as u64, protocol as u64, place, 0, 0];
-            // SAFETY: as above.
+            // SAFETY: the kernel writes two descriptors to the place, which is `new`.
             unsafe { system::call(libc::SYS_socketpair, arguments) }
         }
         Kind::Event { flags } | Kind::Timer { flags } => {
@@ -225,7 +230,7 @@ fn renew_watcher(watcher: &Watcher) {
     for &(descriptor, events, data) in &watcher.watched {
         let event = libc::epoll_event { events, u64: data };
         let (add, place) = (libc::EPOLL_CTL_ADD as u64, (&raw const event) as u64);
-        // SAFETY: the kernel reads the event.
+        // SAFETY: the kernel reads the event, a variable of this loop's.
         unsafe { system::call(libc::SYS_epoll_ctl, [new as u64, add, descriptor as u64, place, 0, 0]) };
     }
     replace(new, &[(watcher.descriptor, watcher.close_on_exec)]);
@@ -238,4 +243,19 @@ fn replace(new: c_int, descriptors: &[(c_int, bool)]) {
         system::dup3(new, descriptor, flags);
     }
     system::close(new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6 writes it: numbers are decimal for descriptors, and hexadecimal for events and data.
+    #[test]
+    fn the_kernels_text_on_an_epoll_descriptor() {
+        let text = "pos:\t0\nflags:\t02\nmnt_id:\t15\nino:\t1057\n\
+                    tfd:       12 events:       19 data:     7ffd00000010  pos:0 ino:61af sdev:7\n\
+                    tfd:        5 events: 80000001 data:                5  pos:0 ino:61af sdev:7\n";
+        assert_eq!(watched_in(text), [(12, 0x19, 0x7ffd_0000_0010), (5, 0x8000_0001, 5)]);
+        assert_eq!(watched_in("tfd: x events: 1 data: 2\ntfd: 1\n"), []);
+    }
 }

@@ -14,14 +14,15 @@ use crate::schedule::scheduler;
 intercept! {
     fn fork | vfork() -> libc::pid_t, calling fork {
         let parent = system::process_id();
-        let child = fork();
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let child = unsafe { fork() };
         io::forked();
         if child == 0 {
             ACTIVE.store(false, Ordering::Relaxed);
             WATCH.store(IGNORE, Ordering::Relaxed);
             // It must not outlive the run, which may be over already.
             identity::stay_bound();
-            // SAFETY: a plain system call.
+            // SAFETY: the kernel only gives a number.
             if unsafe { libc::getppid() } != parent {
                 system::exit(1);
             }
@@ -35,7 +36,8 @@ macro_rules! spawn {
     ($($name:ident $(@ $version:literal)? ($($arg:ident),*);)+) => { intercept! { $(
         fn $name $(@ $version)? ($($arg: usize),*) -> usize, calling spawn {
             io::forked();
-            spawn($($arg),*)
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            unsafe { spawn($($arg),*) }
         }
     )+ } };
 }
@@ -57,8 +59,8 @@ pub fn all() -> Vec<libc::pid_t> {
     listed.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-/// In milliseconds.
-const SOON: u64 = 200;
+/// How long the real process waits for a child before the wait becomes the scheduler's.
+const FIRST_WAIT_MS: u64 = 200;
 
 /// Waits until one of the children has ended, the one with this number if there is one. The wait is the scheduler's,
 /// since a child may wait for what another thread is to do.
@@ -78,7 +80,7 @@ fn await_end(process: libc::pid_t, options: c_int, pc: u64) {
     if let Some(&libc::pollfd { fd, .. }) = entries.first() {
         let pc = users_call(pc);
         // Most children end soon. To wait for that first keeps how long it takes out of the schedule.
-        system::poll(Cell::from_mut(entries.as_mut_slice()).as_slice_of_cells(), SOON);
+        system::poll(Cell::from_mut(entries.as_mut_slice()).as_slice_of_cells(), FIRST_WAIT_MS);
         io::wait(&mut entries, true, None, pc);
         io::done(fd, pc);
     }
@@ -93,24 +95,28 @@ type Usage = *mut libc::rusage;
 intercept! {
     fn wait(status: Status; pc) -> libc::pid_t, calling wait {
         await_end(-1, 0, pc);
-        wait(status)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { wait(status) }
     }
 
     fn waitpid(process: libc::pid_t, status: Status, options: c_int; pc) -> libc::pid_t, calling wait {
         await_end(process, options, pc);
-        wait(process, status, options)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { wait(process, status, options) }
     }
 
     fn wait3(status: Status, options: c_int, usage: Usage; pc) -> libc::pid_t, calling wait {
         await_end(-1, options, pc);
-        wait(status, options, usage)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { wait(status, options, usage) }
     }
 
     fn wait4(
         process: libc::pid_t, status: Status, options: c_int, usage: Usage; pc
     ) -> libc::pid_t, calling wait {
         await_end(process, options, pc);
-        wait(process, status, options, usage)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { wait(process, status, options, usage) }
     }
 
     fn waitid(
@@ -121,6 +127,7 @@ intercept! {
             libc::P_ALL => await_end(-1, options, pc),
             _ => {}
         }
-        wait(kind, id, info, options)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { wait(kind, id, info, options) }
     }
 }

@@ -45,7 +45,8 @@ fn take_over(old: c_int, new: c_int) {
 fn close_all(first: u32, last: u32, flags: c_int) -> c_int {
     const CLOSE_ON_EXEC: c_int = 4;
     let close = |first: u32, last: u32| match first <= last {
-        true => real!(close_range(first => u32, last => u32, flags => c_int) -> c_int),
+        // SAFETY: the program wants these descriptors closed. The runtime keeps nothing in memory that rests on them.
+        true => unsafe { real!(close_range(first => u32, last => u32, flags => c_int) -> c_int) },
         false => 0,
     };
     if flags & CLOSE_ON_EXEC == 0 {
@@ -64,7 +65,8 @@ intercept! {
             return bad_descriptor();
         }
         take_over(old, new);
-        duplicate(old, new)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { duplicate(old, new) }
     }
 
     fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int, calling duplicate {
@@ -72,7 +74,8 @@ intercept! {
             return bad_descriptor();
         }
         take_over(old, new);
-        duplicate(old, new, flags)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { duplicate(old, new, flags) }
     }
 
     fn close_range(first: u32, last: u32, flags: c_int) -> c_int {

@@ -25,7 +25,7 @@ pub fn remember() {
 }
 
 fn position(descriptor: c_int) -> Option<Position> {
-    // SAFETY: plain system calls on a descriptor, and a place for their result.
+    // SAFETY: all zeroes is a status, and `fstat` writes to it alone. The others take numbers.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
         let regular =
@@ -45,7 +45,7 @@ fn position(descriptor: c_int) -> Option<Position> {
 pub fn separate() {
     for Position { descriptor, flags, offset } in POSITIONS.with(|positions| positions.clone()) {
         let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
-        // SAFETY: plain system calls; the new descriptor takes the place of the old one.
+        // SAFETY: the path ends in a zero. The others take numbers, and none of them changes memory.
         unsafe {
             let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
             let file = libc::open(path.as_ptr(), flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));

@@ -1,9 +1,9 @@
 //! Input and output that may have to be waited for: pipes, sockets, event descriptors.
 //!
 //! The kernel does the call, once it will not block. Before that the scheduler makes the thread wait until the
-//! descriptor is ready. A call on one descriptor may make another one ready, so after each call all waiting threads look
-//! again. When no thread can run, the runtime waits for other processes, in real time. If only the program itself can
-//! make the descriptors ready, it is a deadlock.
+//! descriptor is ready. A call on one descriptor may make another one ready, so after each call all waiting threads
+//! look again. When no thread can run, the runtime waits for other processes, in real time. If only the program itself
+//! can make the descriptors ready, it is a deadlock.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -145,12 +145,12 @@ pub fn in_time(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> i
     result
 }
 
-/// Nothing was there yet. Whoever looks again and again for a timer to be over must see that one day.
+/// The running thread looked at a descriptor and found nothing. Time passes by a little, so that a thread which polls a
+/// timer sees its end.
 pub fn looked_in_vain() {
-    /// In nanoseconds.
-    const LOOK: u64 = 1_000_000;
+    const LOOK_NS: u64 = 1_000_000;
     if timers::are_running() {
-        scheduler::with(|sched| sched.advance_to(sched.now.saturating_add(LOOK)));
+        scheduler::with(|sched| sched.advance_to(sched.now.saturating_add(LOOK_NS)));
     }
 }
 
@@ -203,15 +203,15 @@ impl Scheduler {
 
     /// Nobody can run: waits for the world outside, for a moment. `false` when nothing can come from there.
     pub fn wait_outside(&mut self) -> bool {
-        /// In milliseconds; the tool decides how often.
-        const MOMENT: u64 = 20;
-        let waited_for = self.alive.iter().flat_map(|index| self.threads[index].wait.descriptors());
+        /// The tool's time limit decides how often that is.
+        const POLL_MS: u64 = 20;
+        let waited_for = self.alive.iter().flat_map(|index| self.threads[index].wait.rules().descriptors);
         let entries: Vec<Cell<libc::pollfd>> = waited_for.cloned().collect();
         let all_own = entries.iter().all(|entry| is_own(entry.get().fd));
         if all_own && !has_forked() {
             return false;
         }
-        system::poll(&entries, MOMENT);
+        system::poll(&entries, POLL_MS);
         self.look_outside()
     }
 }

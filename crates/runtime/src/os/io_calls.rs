@@ -19,7 +19,8 @@ use crate::schedule::scheduler::{Operation, point};
 macro_rules! when_ready {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $events:expr;)+) => { intercept! { $(
         fn $name(descriptor: c_int, $($arg: $ty),*; pc) -> $ret, when (is_modelled(descriptor)), calling call {
-            io::with(descriptor, $events, pc, || call(descriptor, $($arg),*) as isize) as $ret
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            io::with(descriptor, $events, pc, || unsafe { call(descriptor, $($arg),*) } as isize) as $ret
         }
     )+ } };
 }
@@ -48,26 +49,26 @@ unsafe fn read(descriptor: c_int, buffer: *mut c_void, pc: u64, call: impl FnOnc
 
 intercept! {
     fn read(descriptor: c_int, buffer: *mut c_void, len: usize; pc) -> isize, when (true), calling call {
-        // SAFETY: the kernel's answer.
+        // SAFETY: the program's arguments, as it passed them. The kernel writes as many bytes as it says.
         unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len)) }
     }
 
     fn __read_chk(
         descriptor: c_int, buffer: *mut c_void, len: usize, room: usize; pc
     ) -> isize, when (true), calling call {
-        // SAFETY: the kernel's answer.
+        // SAFETY: the program's arguments, as it passed them. The kernel writes as many bytes as it says.
         unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len, room)) }
     }
 
     fn recv(
         descriptor: c_int, buffer: *mut c_void, len: usize, flags: c_int; pc
     ) -> isize, when (true), calling call {
-        // SAFETY: the kernel's answer.
+        // SAFETY: the program's arguments, as it passed them. The kernel writes as many bytes as it says.
         unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len, flags)) }
     }
 
     fn write(descriptor: c_int, buffer: *const u8, len: usize; pc) -> isize, when (is_modelled(descriptor)) {
-        // SAFETY: the program's buffer.
+        // SAFETY: the program promises libc a buffer of this length.
         unsafe { write_all(descriptor, buffer, len, pc) }
     }
 
@@ -77,7 +78,8 @@ intercept! {
         address: *mut libc::sockaddr, size: *mut libc::socklen_t
     ) -> isize, when (is_modelled(descriptor)), calling call {
         let pc = calls::innermost();
-        io::with(descriptor, libc::POLLIN, pc, || call(descriptor, buffer, len, flags, address, size))
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        io::with(descriptor, libc::POLLIN, pc, || unsafe { call(descriptor, buffer, len, flags, address, size) })
     }
 
     fn sendto(
@@ -85,7 +87,8 @@ intercept! {
         address: *const libc::sockaddr, size: libc::socklen_t
     ) -> isize, when (is_modelled(descriptor)), calling call {
         let pc = calls::innermost();
-        io::with(descriptor, libc::POLLOUT, pc, || call(descriptor, buffer, len, flags, address, size))
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        io::with(descriptor, libc::POLLOUT, pc, || unsafe { call(descriptor, buffer, len, flags, address, size) })
     }
 
     fn close(descriptor: c_int; pc) -> c_int, when (true), calling close {
@@ -96,7 +99,8 @@ intercept! {
         if active() {
             io::forget(|own| own == descriptor);
         }
-        let result = close(descriptor);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let result = unsafe { close(descriptor) };
         if modelled {
             let pc = users_call(pc);
             point(Operation::new(EventKind::Io, pc, 0));
@@ -108,7 +112,8 @@ intercept! {
     fn shutdown(descriptor: c_int, how: c_int; pc) -> c_int, when (is_modelled(descriptor)), calling shut {
         let pc = users_call(pc);
         point(Operation::new(EventKind::Io, pc, 0));
-        let result = shut(descriptor, how);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let result = unsafe { shut(descriptor, how) };
         io::done(descriptor, pc);
         result
     }
@@ -120,7 +125,8 @@ intercept! {
 /// There are `len` bytes.
 unsafe fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize {
     if !may_block(descriptor) || nature(descriptor) == Nature::Event {
-        let call = || real!(write(descriptor => c_int, bytes => *const u8, len => usize) -> isize);
+        // SAFETY: the caller promises so many bytes.
+        let call = || unsafe { real!(write(descriptor => c_int, bytes => *const u8, len => usize) -> isize) };
         return io::with(descriptor, libc::POLLOUT, pc, call);
     }
     /// What a pipe that is ready takes at once.
@@ -129,7 +135,8 @@ unsafe fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) ->
     let mut written = 0;
     loop {
         let (rest, left) = (bytes.wrapping_add(written), len - written);
-        let result = io::in_time(descriptor, libc::POLLOUT, pc, || {
+        // SAFETY: the rest of the bytes that the caller promises.
+        let result = io::in_time(descriptor, libc::POLLOUT, pc, || unsafe {
             if socket {
                 let flags = libc::MSG_DONTWAIT;
                 real!(send(descriptor => c_int, rest => *const u8, left => usize, flags => c_int) -> isize)
@@ -158,7 +165,8 @@ fn made(kind: Kind, ends: [c_int; 2]) {
 
 intercept! {
     fn pipe(ends: *mut c_int) -> c_int, calling make {
-        let result = make(ends);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let result = unsafe { make(ends) };
         if result == 0 {
             // SAFETY: the kernel has just written two descriptors there.
             made(Kind::Pipe, unsafe { [*ends, *ends.add(1)] });
@@ -167,7 +175,8 @@ intercept! {
     }
 
     fn pipe2(ends: *mut c_int, flags: c_int) -> c_int, calling make {
-        let result = make(ends, flags);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let result = unsafe { make(ends, flags) };
         if result == 0 {
             // SAFETY: the kernel has just written two descriptors there.
             made(Kind::Pipe, unsafe { [*ends, *ends.add(1)] });
@@ -176,7 +185,8 @@ intercept! {
     }
 
     fn socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut c_int) -> c_int, calling make {
-        let result = make(domain, kind, protocol, ends);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let result = unsafe { make(domain, kind, protocol, ends) };
         if result == 0 {
             // SAFETY: the kernel has just written two descriptors there.
             made(Kind::Pair { domain, kind, protocol }, unsafe { [*ends, *ends.add(1)] });
@@ -185,7 +195,8 @@ intercept! {
     }
 
     fn eventfd(value: u32, flags: c_int) -> c_int, calling make {
-        let descriptor = make(value, flags);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let descriptor = unsafe { make(value, flags) };
         if descriptor >= 0 {
             io::owns(descriptor);
             channels::made(Kind::Event { flags }, &[descriptor]);

@@ -1,8 +1,8 @@
 //! Temporary files that a run leaves behind are removed.
 //!
-//! Every run has the same process id and draws the same random numbers, so all runs use the same file names. A file that
-//! a failed run leaves would be in the way of the next. So each run notes the temporary files and directories that it
-//! makes, in memory that it shares with its server. When the run is over, the server removes those that are still
+//! Every run has the same process id and draws the same random numbers, so all runs use the same file names. A file
+//! that a failed run leaves would be in the way of the next. So each run notes the temporary files and directories that
+//! it makes, in memory that it shares with its server. When the run is over, the server removes those that are still
 //! there. It knows them by device and inode, so it removes nothing that was only moved there. Files outside the
 //! directory for temporary files stay: they may be what the program is run for.
 
@@ -58,8 +58,8 @@ pub fn prepare() {
     }
 }
 
-/// In a run: does `call`, which may create a file or directory at `path`. `succeeded` tells by the result whether it did
-/// not fail. The call may change the path, as `mkstemp` does.
+/// In a run: does `call`, which may create a file or directory at `path`. `succeeded` tells by the result whether it
+/// did not fail. The call may change the path, as `mkstemp` does.
 ///
 /// # Safety
 /// `path` is null or a string.
@@ -136,4 +136,23 @@ fn first_entry<'a>(rest: &mut &'a [u8]) -> Option<(Identity, &'a OsStr)> {
     let path = CStr::from_bytes_until_nul(after).ok()?.to_bytes();
     *rest = &after[path.len() + 1..];
     Some(([u64::from_ne_bytes(*device), u64::from_ne_bytes(*inode)], OsStr::from_bytes(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run may be killed while it writes: what is whole is read, and what is not is left.
+    #[test]
+    fn entries_are_read_one_by_one() {
+        let entry =
+            |identity: Identity, path: &[u8]| [&identity.map(u64::to_ne_bytes).concat(), path].concat();
+        let bytes = [entry([1, 2], b"/tmp/one\0"), entry([3, 4], b"\0"), entry([5, 6], b"/tmp/cut")].concat();
+        let mut rest = bytes.as_slice();
+        assert_eq!(first_entry(&mut rest), Some(([1, 2], OsStr::new("/tmp/one"))));
+        assert_eq!(first_entry(&mut rest), Some(([3, 4], OsStr::new(""))));
+        assert_eq!(first_entry(&mut rest), None);
+        assert_eq!(first_entry(&mut &bytes[..9]), None);
+        assert_eq!(first_entry(&mut &[][..]), None);
+    }
 }

@@ -34,16 +34,17 @@ unsafe fn stand_in_for(path: Path) -> Option<StandIn> {
 macro_rules! open {
     ($($name:ident)+) => { intercept! { $(
         fn $name(path: Path, flags: c_int, mode: c_uint) -> c_int, calling open {
-            // SAFETY: the program's string; one that cannot be read would fail in `open` too.
+            // SAFETY: the program promises libc a string; one that cannot be read would fail in `open` too.
             match unsafe { stand_in_for(path) } {
                 Some(StandIn::File(file)) => return file,
                 Some(StandIn::Nothing) => return -1,
                 None => files::opens(flags),
             }
             if flags & libc::O_CREAT == 0 {
-                return open(path, flags, mode);
+                // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+                return unsafe { open(path, flags, mode) };
             }
-            // SAFETY: as above.
+            // SAFETY: the program promises libc a string, and `open` gets its arguments as they are.
             unsafe { leftovers::creating(path, || open(path, flags, mode), |file| file >= 0) }
         }
     )+ } };
@@ -54,7 +55,8 @@ macro_rules! open_at {
     ($($name:ident)+) => { intercept! { $(
         fn $name(directory: c_int, path: Path, flags: c_int, mode: c_uint) -> c_int, calling open {
             files::opens(flags);
-            open(directory, path, flags, mode)
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            unsafe { open(directory, path, flags, mode) }
         }
     )+ } };
 }
@@ -85,7 +87,8 @@ macro_rules! change {
     ($($name:ident($($arg:ident),*);)+) => { intercept! { $(
         fn $name($($arg: usize),*) -> usize, calling change {
             super::io::goes_outside();
-            change($($arg),*)
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            unsafe { change($($arg),*) }
         }
     )+ } };
 }
@@ -121,7 +124,7 @@ macro_rules! create {
     ($($name:ident(path $(, $arg:ident)*) -> $result:ty, $succeeded:expr;)+) => { intercept! { $(
         fn $name(path: Path $(, $arg: usize)*) -> $result, calling create {
             super::io::goes_outside();
-            // SAFETY: the program's string.
+            // SAFETY: the program promises libc a string.
             unsafe { leftovers::creating(path, || create(path $(, $arg)*), $succeeded) }
         }
     )+ } };

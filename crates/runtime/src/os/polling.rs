@@ -57,37 +57,40 @@ intercept! {
     fn poll(
         entries: Entries, count: u64, milliseconds: c_int; pc
     ) -> c_int, when (is_controlled()), calling poll {
-        // SAFETY: the program's array.
+        // SAFETY: the program promises libc an array of so many entries, which no other thread uses.
         let slice = unsafe { slice(entries, count) };
         let deadline = after_milliseconds(milliseconds);
-        poll_until(slice, milliseconds != 0, deadline, pc, || poll(entries, count, 0))
+        // SAFETY: the program promises libc that its arguments are valid; only its time is replaced, by none.
+        poll_until(slice, milliseconds != 0, deadline, pc, || unsafe { poll(entries, count, 0) })
     }
 
     fn __poll_chk(
         entries: Entries, count: u64, milliseconds: c_int, room: usize; pc
     ) -> c_int, when (is_controlled()), calling poll {
-        // SAFETY: the program's array.
+        // SAFETY: the program promises libc an array of so many entries, which no other thread uses.
         let slice = unsafe { slice(entries, count) };
         let deadline = after_milliseconds(milliseconds);
-        poll_until(slice, milliseconds != 0, deadline, pc, || poll(entries, count, 0, room))
+        // SAFETY: the program promises libc that its arguments are valid; only its time is replaced, by none.
+        poll_until(slice, milliseconds != 0, deadline, pc, || unsafe { poll(entries, count, 0, room) })
     }
 
     fn ppoll(
         entries: Entries, count: u64, limit: Time, mask: *const libc::sigset_t; pc
     ) -> c_int, when (is_controlled()), calling poll {
         let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: the program's array and time.
+        // SAFETY: the program promises libc an array of so many entries, and a time or null.
         let (slice, blocking, deadline) = unsafe {
             let blocking = limit.as_ref().is_none_or(|limit| limit.tv_sec + limit.tv_nsec > 0);
             (slice(entries, count), blocking, clock::after(limit))
         };
-        poll_until(slice, blocking, deadline, pc, || poll(entries, count, &none, mask))
+        // SAFETY: the program promises libc that its arguments are valid; only its time is replaced, by none.
+        poll_until(slice, blocking, deadline, pc, || unsafe { poll(entries, count, &none, mask) })
     }
 
     fn select(
         count: c_int, read: Set, write: Set, except: Set, limit: *mut libc::timeval; pc
     ) -> c_int, when (is_controlled()), calling select {
-        // SAFETY: the program's sets, or null, and its time.
+        // SAFETY: the program promises libc sets, or null, and a time or null.
         let (mut entries, asked, limit) = unsafe {
             let has = |set: Set, descriptor| !set.is_null() && libc::FD_ISSET(descriptor, set);
             let entry = |fd| {
@@ -109,7 +112,8 @@ intercept! {
                 }
             }
             let mut none = libc::timeval { tv_sec: 0, tv_usec: 0 };
-            select(count, read, write, except, &mut none)
+            // SAFETY: the program promises libc that its arguments are valid; only its time is replaced, by none.
+            unsafe { select(count, read, write, except, &mut none) }
         })
     }
 
@@ -118,7 +122,8 @@ intercept! {
     ) -> c_int, when (is_controlled()), calling wait {
         let mut entry = [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }];
         let deadline = after_milliseconds(milliseconds);
-        poll_until(&mut entry, milliseconds != 0, deadline, pc, || wait(descriptor, events, max, 0))
+        // SAFETY: the program promises libc that its arguments are valid; only its time is replaced, by none.
+        poll_until(&mut entry, milliseconds != 0, deadline, pc, || unsafe { wait(descriptor, events, max, 0) })
     }
 
     fn epoll_pwait(
@@ -126,6 +131,7 @@ intercept! {
     ) -> c_int, when (is_controlled()), calling wait {
         let mut entry = [libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 }];
         let (deadline, mask) = (after_milliseconds(milliseconds), std::ptr::null());
-        poll_until(&mut entry, milliseconds != 0, deadline, pc, || wait(descriptor, events, max, 0, mask))
+        // SAFETY: the program promises libc that its arguments are valid; only its time is replaced, by none.
+        poll_until(&mut entry, milliseconds != 0, deadline, pc, || unsafe { wait(descriptor, events, max, 0, mask) })
     }
 }

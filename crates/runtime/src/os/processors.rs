@@ -4,6 +4,8 @@
 
 use std::ffi::{CStr, c_int, c_long};
 
+use threadbare_trace::ThreadIndex;
+
 use crate::entry::intercept::intercept;
 use crate::os::{identity, system};
 use crate::schedule::scheduler;
@@ -56,21 +58,25 @@ pub fn inherited() -> Affinity {
 }
 
 /// The index of the thread that a system call means; 0 is the running one.
-fn by_id(id: libc::pid_t) -> Result<usize, c_int> {
-    let index = if id == 0 { Ok(scheduler::current()) } else { usize::try_from(id - identity::process_id()) };
-    index.ok().filter(|&index| index < scheduler::count()).ok_or(libc::ESRCH)
+fn by_id(id: libc::pid_t) -> Result<ThreadIndex, c_int> {
+    if id == 0 {
+        return Ok(scheduler::current());
+    }
+    let position = usize::try_from(id - identity::process_id()).ok();
+    let is_there = |&position: &usize| position < scheduler::count();
+    position.filter(is_there).map(ThreadIndex::at).ok_or(libc::ESRCH)
 }
 
-fn by_handle(handle: libc::pthread_t) -> Result<usize, c_int> {
+fn by_handle(handle: libc::pthread_t) -> Result<ThreadIndex, c_int> {
     threads::find(handle).ok_or(libc::ESRCH)
 }
 
 /// What thread `index` may run on.
-fn affinity(index: usize) -> Affinity {
+fn affinity(index: ThreadIndex) -> Affinity {
     scheduler::with(|sched| sched.threads[index].affinity)
 }
 
-fn set_affinity(index: usize, affinity: Affinity) {
+fn set_affinity(index: ThreadIndex, affinity: Affinity) {
     scheduler::with(|sched| sched.threads[index].affinity = affinity);
 }
 
@@ -81,23 +87,23 @@ fn result(done: Result<(), c_int>) -> c_int {
 
 intercept! {
     fn sched_getaffinity @ c"GLIBC_2.3.4"(id: libc::pid_t, size: usize, set: *mut u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         result(by_id(id).and_then(|index| unsafe { affinity(index).write(size, set) }))
     }
 
     fn sched_setaffinity @ c"GLIBC_2.3.4"(id: libc::pid_t, size: usize, set: *const u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         let set = unsafe { Affinity::read(size, set) };
         result(set.and_then(|set| by_id(id).map(|index| set_affinity(index, set))))
     }
 
     fn pthread_getaffinity_np @ c"GLIBC_2.3.4"(handle: libc::pthread_t, size: usize, set: *mut u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         by_handle(handle).and_then(|index| unsafe { affinity(index).write(size, set) }).err().unwrap_or(0)
     }
 
     fn pthread_setaffinity_np @ c"GLIBC_2.3.4"(handle: libc::pthread_t, size: usize, set: *const u8) -> c_int {
-        // SAFETY: the program's memory, as large as it says.
+        // SAFETY: the program promises libc memory as large as it says.
         let set = unsafe { Affinity::read(size, set) };
         set.and_then(|set| by_handle(handle).map(|index| set_affinity(index, set))).err().unwrap_or(0)
     }
@@ -105,7 +111,8 @@ intercept! {
     fn sysconf(name: c_int) -> c_long, calling ask {
         match name {
             libc::_SC_NPROCESSORS_ONLN | libc::_SC_NPROCESSORS_CONF => c_long::from(COUNT),
-            _ => ask(name),
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            _ => unsafe { ask(name) },
         }
     }
 

@@ -40,13 +40,13 @@ pub unsafe fn fill(buffer: *mut u8, len: usize) {
 
 intercept! {
     fn getrandom(buffer: *mut c_void, len: usize, flags: c_uint) -> isize {
-        // SAFETY: the program's buffer.
+        // SAFETY: the program promises libc a buffer of this length.
         unsafe { fill(buffer.cast(), len) };
         len as isize
     }
 
     fn getentropy(buffer: *mut c_void, len: usize) -> c_int {
-        // SAFETY: the program's buffer.
+        // SAFETY: the program promises libc a buffer of this length.
         unsafe { fill(buffer.cast(), len) };
         0
     }
@@ -62,7 +62,7 @@ intercept! {
     }
 
     fn arc4random_buf(buffer: *mut c_void, len: usize) {
-        // SAFETY: the program's buffer.
+        // SAFETY: the program promises libc a buffer of this length.
         unsafe { fill(buffer.cast(), len) };
     }
 
@@ -81,7 +81,7 @@ pub fn is_device(path: &CStr) -> bool {
 pub fn file() -> c_int {
     const BYTES: usize = 64 << 10;
     let bytes: Vec<u8> = (0..BYTES).map(|_| draw() as u8).collect();
-    // SAFETY: plain system calls on a descriptor just made, and bytes of our own.
+    // SAFETY: the name ends in a zero, and the kernel reads these bytes alone.
     unsafe {
         let file = libc::memfd_create(c"random".as_ptr(), 0);
         libc::write(file, bytes.as_ptr().cast(), BYTES);
@@ -90,11 +90,13 @@ pub fn file() -> c_int {
     }
 }
 
-/// libc's own random numbers follow from its seed, whoever draws them. Who drew which is part of the state.
+/// Functions that draw from libc's own random numbers. The numbers follow from libc's seed. Which thread drew which
+/// number is part of the program's state.
 macro_rules! drawn {
     ($($name:ident: $number:ty;)+) => { intercept! { $(
         fn $name() -> $number, calling draw {
-            let number = draw();
+            // SAFETY: the function takes nothing and may be called at any time.
+            let number = unsafe { draw() };
             state::learns(number as u64);
             number
         }

@@ -5,6 +5,7 @@ use std::ffi::{c_int, c_long};
 
 use crate::active;
 use crate::entry::intercept::export;
+use crate::memory::mappings;
 use crate::os::{identity, randomness, system};
 use crate::schedule::carrier::Carrier;
 use crate::sync::futex;
@@ -38,11 +39,11 @@ unsafe extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64
                     timeout: d as *const libc::timespec,
                     mask: f as u32,
                 };
-                // SAFETY: the program's promise to the kernel.
+                // SAFETY: the program promises the kernel that these arguments are valid for the call.
                 return unsafe { futex::call(&call, pc) };
             }
             libc::SYS_getrandom => {
-                // SAFETY: the program's buffer, of this length.
+                // SAFETY: the program promises the kernel a buffer of this length.
                 unsafe { randomness::fill(a as *mut u8, b as usize) };
                 return b as c_long;
             }
@@ -52,10 +53,10 @@ unsafe extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64
                 sleep::give_way(pc);
                 return 0;
             }
-            _ => {}
+            _ => mappings::before_raw_call(number, d as c_int),
         }
     }
-    // SAFETY: the program's own system call, passed on as it is.
+    // SAFETY: the program promises the kernel that its arguments are valid; they are passed on as they are.
     result(unsafe { system::call(number, [a, b, c, d, e, f]) })
 }
 

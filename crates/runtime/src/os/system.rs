@@ -38,15 +38,9 @@ pub fn close(descriptor: c_int) {
 
 /// `fcntl`, for commands whose argument is a number.
 pub fn fcntl(descriptor: c_int, command: c_int, argument: c_long) -> c_long {
-    const WITH_POINTER: [c_int; 6] = [
-        libc::F_GETLK,
-        libc::F_SETLK,
-        libc::F_SETLKW,
-        libc::F_OFD_GETLK,
-        libc::F_OFD_SETLK,
-        libc::F_OFD_SETLKW,
-    ];
-    assert!(!WITH_POINTER.contains(&command), "the command takes a pointer");
+    const WITH_NUMBER: [c_int; 5] =
+        [libc::F_GETFD, libc::F_GETFL, libc::F_SETFL, libc::F_GETPIPE_SZ, libc::F_SETPIPE_SZ];
+    assert!(WITH_NUMBER.contains(&command), "the command may take a pointer");
     call_with_numbers(libc::SYS_fcntl, [descriptor as u64, command as u64, argument as u64, 0, 0, 0])
 }
 
@@ -101,21 +95,21 @@ pub fn wait_for(child: libc::pid_t, options: c_int) -> Option<c_int> {
     (unsafe { call(libc::SYS_wait4, arguments) } == i64::from(child)).then_some(status)
 }
 
-/// This child has not ended yet. One that has is taken leave of.
+/// This child has not ended yet. If it has, the kernel forgets it.
 pub fn is_child_running(child: libc::pid_t) -> bool {
     const NOW: u64 = (libc::__WALL | libc::WNOHANG) as u64;
     // No place is given for the status. 0 is the answer for a child that runs.
     call_with_numbers(libc::SYS_wait4, [child as u64, 0, NOW, 0, 0, 0]) == 0
 }
 
-/// There is such a child, be it one that has ended.
+/// There is such a child. It may have ended.
 pub fn has_child(kind: libc::idtype_t, id: libc::pid_t) -> bool {
-    const LOOK: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
-    // No place is given for what it was.
-    call_with_numbers(libc::SYS_waitid, [kind.into(), id as u64, 0, LOOK, 0, 0]) >= 0
+    const LOOK_ONLY: u64 = (libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) as u64;
+    // No place is given for a description of the child.
+    call_with_numbers(libc::SYS_waitid, [kind.into(), id as u64, 0, LOOK_ONLY, 0, 0]) >= 0
 }
 
-/// Waits until a descriptor is ready, at most so many milliseconds. The number of those that are.
+/// Waits until a descriptor is ready, at most so many milliseconds. Returns how many are ready.
 pub fn poll(entries: &[Cell<libc::pollfd>], milliseconds: u64) -> c_long {
     let arguments = [entries.as_ptr() as u64, entries.len() as u64, milliseconds, 0, 0, 0];
     // SAFETY: the kernel writes to the entries, which are `Cell`s.
@@ -192,12 +186,12 @@ pub fn monotonic_time() -> u64 {
 
 /// errno of the running thread.
 pub fn errno() -> c_int {
-    // SAFETY: libc gives every thread one.
+    // SAFETY: libc gives every thread an errno, which stays where it is while the thread runs.
     unsafe { *libc::__errno_location() }
 }
 
 pub fn set_errno(error: c_int) {
-    // SAFETY: libc gives every thread one.
+    // SAFETY: libc gives every thread an errno, which stays where it is while the thread runs.
     unsafe { *libc::__errno_location() = error };
 }
 

@@ -1,25 +1,29 @@
-//! A set of small numbers.
+//! A set of threads.
 
+use threadbare_trace::ThreadIndex;
 use threadbare_wire::members;
 
 #[derive(Default)]
 pub struct Bits(Vec<u64>);
 
 impl Bits {
-    pub fn insert(&mut self, index: usize) {
+    pub fn insert(&mut self, thread: ThreadIndex) {
+        let index = thread.index();
         if index / 64 >= self.0.len() {
             self.0.resize(index / 64 + 1, 0);
         }
         self.0[index / 64] |= 1 << (index % 64);
     }
 
-    pub fn remove(&mut self, index: usize) {
+    pub fn remove(&mut self, thread: ThreadIndex) {
+        let index = thread.index();
         if let Some(word) = self.0.get_mut(index / 64) {
             *word &= !(1 << (index % 64));
         }
     }
 
-    pub fn contains(&self, index: usize) -> bool {
+    pub fn contains(&self, thread: ThreadIndex) -> bool {
+        let index = thread.index();
         self.0.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
@@ -31,16 +35,18 @@ impl Bits {
         self.0.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = ThreadIndex> + '_ {
         members(&self.0)
     }
 
     /// The member that so many others come before.
-    pub fn nth(&self, mut before: u64) -> Option<usize> {
+    pub fn nth(&self, mut before: u64) -> Option<ThreadIndex> {
         for (index, &word) in self.0.iter().enumerate() {
             let count = u64::from(word.count_ones());
             if before < count {
-                return members(&[word]).nth(before as usize).map(|bit| index * 64 + bit);
+                return members(&[word])
+                    .nth(before as usize)
+                    .map(|bit| ThreadIndex::at(index * 64 + bit.index()));
             }
             before -= count;
         }
@@ -52,9 +58,13 @@ impl Bits {
         &self.0
     }
 
-    /// The first member after `index`, or else the first of all.
-    pub fn after(&self, index: usize) -> Option<usize> {
-        self.iter().find(|&member| member > index).or_else(|| self.iter().next())
+    pub fn first(&self) -> Option<ThreadIndex> {
+        self.iter().next()
+    }
+
+    /// The first member after `thread`, or else the first of all.
+    pub fn after(&self, thread: ThreadIndex) -> Option<ThreadIndex> {
+        self.iter().find(|&member| member > thread).or_else(|| self.first())
     }
 }
 
@@ -62,21 +72,29 @@ impl Bits {
 mod tests {
     use super::*;
 
-    fn bits(members: &[usize]) -> Bits {
+    fn bits(members: &[u32]) -> Bits {
         let mut bits = Bits::default();
-        members.iter().for_each(|&member| bits.insert(member));
+        members.iter().for_each(|&member| bits.insert(thread(member)));
         bits
+    }
+
+    fn thread(number: u32) -> ThreadIndex {
+        ThreadIndex::new(number)
+    }
+
+    fn numbers(bits: &Bits) -> Vec<u32> {
+        bits.iter().map(ThreadIndex::number).collect()
     }
 
     /// Programs have more threads than a word has bits.
     #[test]
     fn members_beyond_the_first_word() {
         let mut bits = bits(&[0, 63, 64, 200]);
-        assert!(bits.contains(64) && !bits.contains(65) && !bits.contains(100_000));
-        assert_eq!((bits.len(), bits.iter().collect::<Vec<_>>()), (4, vec![0, 63, 64, 200]));
-        bits.remove(64);
-        bits.remove(100_000);
-        assert_eq!(bits.iter().collect::<Vec<_>>(), [0, 63, 200]);
+        assert!(bits.contains(thread(64)) && !bits.contains(thread(65)) && !bits.contains(thread(100_000)));
+        assert_eq!((bits.len(), numbers(&bits)), (4, vec![0, 63, 64, 200]));
+        bits.remove(thread(64));
+        bits.remove(thread(100_000));
+        assert_eq!(numbers(&bits), [0, 63, 200]);
         assert_eq!(bits.words().len(), 4);
     }
 
@@ -84,7 +102,7 @@ mod tests {
     #[test]
     fn the_nth_member() {
         let bits = bits(&[3, 70, 71, 130]);
-        let members: Vec<Option<usize>> = (0..5).map(|n| bits.nth(n)).collect();
+        let members: Vec<Option<u32>> = (0..5).map(|n| bits.nth(n).map(ThreadIndex::number)).collect();
         assert_eq!(members, [Some(3), Some(70), Some(71), Some(130), None]);
     }
 
@@ -92,8 +110,9 @@ mod tests {
     #[test]
     fn the_member_after_another() {
         let bits = bits(&[3, 70]);
-        assert_eq!([bits.after(3), bits.after(70), bits.after(usize::MAX)], [Some(70), Some(3), Some(3)]);
-        assert_eq!(Bits::default().after(0), None);
+        let after = |number| bits.after(thread(number)).map(ThreadIndex::number);
+        assert_eq!([after(3), after(70), after(71)], [Some(70), Some(3), Some(3)]);
+        assert_eq!(Bits::default().after(thread(0)), None);
     }
 
     /// A set that has been emptied is as empty as a new one.
@@ -101,7 +120,7 @@ mod tests {
     fn emptiness() {
         let mut bits = bits(&[100]);
         assert!(!bits.is_empty());
-        bits.remove(100);
+        bits.remove(thread(100));
         assert!(bits.is_empty() && Bits::default().is_empty());
     }
 }

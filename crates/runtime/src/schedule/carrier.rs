@@ -9,7 +9,12 @@ use std::cell::UnsafeCell;
 /// A value is copied in and out ([`get`](Carrier::get), [`set`](Carrier::set)), or borrowed for as long as a closure
 /// runs ([`with`](Carrier::with)). The closure must not come back to the same static, directly or through the
 /// program's code. Builds with debug assertions check that and panic; the library that is shipped pays nothing for it.
-/// `CARGO_PROFILE_RUNTIME_DEBUG_ASSERTIONS=true` builds a library that checks.
+/// CI runs the tests of `threadbare-executor` with a library that checks, which
+/// `CARGO_PROFILE_RUNTIME_DEBUG_ASSERTIONS=true` builds.
+///
+/// A handler of a signal may interrupt a closure. So it touches no such static, unless the signal comes of what the
+/// program does at that moment; no closure touches the program's memory, except those to which the scheduler is lent,
+/// and these a handler knows (`scheduler::is_lent`).
 #[repr(C)]
 pub struct Carrier<T> {
     value: UnsafeCell<T>,

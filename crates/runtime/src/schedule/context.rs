@@ -15,7 +15,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use crate::entry::intercept::intercept;
+use threadbare_trace::ThreadIndex;
+
 use crate::entry::real::real;
 use crate::memory::layout::{self, STACK_SLOT, STACKS};
 use crate::os::system;
@@ -54,7 +55,7 @@ const GUARD: u64 = 64 << 10;
 pub fn of_main() -> Context {
     const AT_HWCAP2: libc::c_ulong = 26;
     const HWCAP2_FSGSBASE: libc::c_ulong = 2;
-    // SAFETY: reads of the process's own state.
+    // SAFETY: both only read what libc and the kernel say of this process.
     unsafe {
         FSGSBASE.store(libc::getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE != 0, Ordering::Relaxed);
         let handle = libc::pthread_self();
@@ -65,10 +66,20 @@ pub fn of_main() -> Context {
 /// Where a new thread's stack is to come from.
 #[derive(Clone, Copy)]
 pub enum Stack {
-    /// Slot `index`, for a stack of at most this many bytes.
-    Slot { index: u64, bytes: u64 },
+    /// The slot of thread `index`, for a stack of at most this many bytes.
+    Slot { index: ThreadIndex, bytes: u64 },
     /// The program brought its own.
     Given { start: u64, bytes: u64 },
+}
+
+/// The first address after the slot of thread `index`.
+fn slot_end(index: ThreadIndex) -> u64 {
+    STACKS + (u64::from(index.number()) + 1) * STACK_SLOT
+}
+
+/// The address lies in a slot.
+pub fn is_in_slot(address: u64) -> bool {
+    (STACKS..layout::CALLS).contains(&address)
 }
 
 impl Stack {
@@ -79,7 +90,7 @@ impl Stack {
     pub fn range(self) -> (u64, u64) {
         match self {
             Stack::Slot { index, bytes } => {
-                let end = STACKS + (index + 1) * STACK_SLOT;
+                let end = slot_end(index);
                 (end - bytes.min(Stack::SLOT_MAX), end)
             }
             Stack::Given { start, bytes } => (start, start + bytes),
@@ -95,7 +106,7 @@ pub unsafe fn create(stack: Stack) -> Result<&'static Context, c_int> {
     let (start, bytes) = match stack {
         Stack::Slot { index, bytes } => {
             let bytes = bytes.next_multiple_of(4096).min(Stack::SLOT_MAX);
-            let start = STACKS + (index + 1) * STACK_SLOT - bytes;
+            let start = slot_end(index) - bytes;
             if !layout::reserve(start, bytes) {
                 return Err(libc::EAGAIN);
             }
@@ -210,23 +221,4 @@ pub unsafe extern "C" fn switch(save: &Context, load: &Context) {
         "jmp 2b",
         fsgsbase = sym FSGSBASE,
     )
-}
-
-intercept! {
-    /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
-    /// library needs one.
-    fn pthread_getattr_np(thread: libc::pthread_t, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
-        let error = ask(thread, attributes);
-        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
-        // SAFETY: attributes that libc has just initialised, if there was no error.
-        unsafe {
-            if error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0 {
-                let slots = STACKS..layout::CALLS;
-                if slots.contains(&(start as u64)) {
-                    libc::pthread_attr_setguardsize(attributes, 4096);
-                }
-            }
-        }
-        error
-    }
 }

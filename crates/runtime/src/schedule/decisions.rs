@@ -29,7 +29,7 @@ impl Scheduler {
     /// spuriously. A thread that sleeps is not, while any other is.
     fn alternatives(&self) -> Bits {
         let mut alternatives = Bits::default();
-        let may_go = |index: usize| {
+        let may_go = |index: ThreadIndex| {
             self.can_run(index)
                 || !self.threads[index].wait.rules().is_sleep && self.may_expire_early(index)
                 || self.may_wake_spuriously(index)
@@ -41,13 +41,13 @@ impl Scheduler {
 
 impl Pending {
     /// Records that `picked` runs, while there is room.
-    pub fn made(mut self, picked: usize) {
+    pub fn made(mut self, picked: ThreadIndex) {
         self.alternatives.insert(picked);
         let control = log::control();
         let set = self.alternatives.words();
         let (at, len) = (control.decision_words.load(Ordering::Relaxed), wire::Decisions::HEAD + set.len());
         let records = control.events.load(Ordering::Relaxed);
-        let head = wire::Decisions::head(records, self.state, ThreadIndex::at(picked), set.len());
+        let head = wire::Decisions::head(records, self.state, picked, set.len());
         let words: Vec<u64> = head.iter().chain(set).copied().collect();
         if log::write_words(DECISIONS_OFFSET, DECISIONS_BYTES, at, words.into_iter()) {
             control.decision_words.store(at + len as u64, Ordering::Release);

@@ -1,6 +1,6 @@
 //! The end of a run, for a reason that the tool reads.
 
-use threadbare_trace::{End, Failure, FailureKind, StackIndex, ThreadIndex};
+use threadbare_trace::{End, Failure, FailureKind};
 use threadbare_wire::CodePlace;
 
 use super::scheduler;
@@ -10,8 +10,7 @@ use crate::os::system;
 
 /// Where the running thread is, with the address of what it does there.
 pub fn here(pc: u64) -> CodePlace {
-    let (thread, stack) = (ThreadIndex::at(scheduler::current()), StackIndex::new(calls::current()));
-    CodePlace { thread, stack, pc }
+    CodePlace { thread: scheduler::current(), stack: calls::current(), pc }
 }
 
 /// Ends the run as failed, because of what the running thread does at `pc`.

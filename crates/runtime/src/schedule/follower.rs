@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{End, FailureKind, Plan, Policy, Random, Until};
+use threadbare_trace::{End, FailureKind, Plan, Policy, Random, ThreadIndex, Until};
 use threadbare_wire::PendingRecord;
 
 use crate::entry::log;
@@ -31,9 +31,9 @@ pub struct Follower {
     /// The step being taken.
     step: usize,
     /// That step's thread, once it exists.
-    step_thread: Option<usize>,
+    step_thread: Option<ThreadIndex>,
     /// How often each thread did each kind of operation at each address; kept if there are steps or may be.
-    done: HashMap<(usize, u8, u64), u32, Hasher>,
+    done: HashMap<(ThreadIndex, u8, u64), u32, Hasher>,
     counts: bool,
     watches_races: bool,
     pub(super) random: Random,
@@ -65,7 +65,7 @@ pub struct Follower {
 
 /// After so many operations in which no wait has timed out, one does, though other threads can run: they may be polling
 /// for what that thread is to do.
-const SLEEP: u64 = 2000;
+const MAX_SLEEP_OPERATIONS: u64 = 2000;
 
 impl Follower {
     pub fn new(plan: Plan) -> Follower {
@@ -124,14 +124,14 @@ impl Follower {
     }
 
     /// Thread `me` does the operation it stood before.
-    pub fn executed(&mut self, me: usize, operation: &PendingRecord) {
+    pub fn executed(&mut self, me: ThreadIndex, operation: &PendingRecord) {
         self.operations += 1;
         if self.counts {
             *self.done.entry((me, operation.kind, operation.pc)).or_default() += 1;
         }
     }
 
-    pub fn picked(&mut self, current: usize, next: usize, alive: &Bits) {
+    pub fn picked(&mut self, current: ThreadIndex, next: ThreadIndex, alive: &Bits) {
         if current == next {
             self.streak += 1;
         } else {
@@ -177,7 +177,7 @@ impl Follower {
 
     /// No wait has timed out for so long that the other threads may be waiting for a sleeping one.
     pub fn sleeps_are_too_long(&self) -> bool {
-        self.operations - self.last_expiry >= SLEEP
+        self.operations - self.last_expiry >= MAX_SLEEP_OPERATIONS
     }
 
     /// Spurious wake-ups that there may still be.
@@ -192,7 +192,7 @@ impl Follower {
 
 impl Scheduler {
     /// The thread that the plan's next turn or step names.
-    pub fn pick_forced(&mut self) -> Option<usize> {
+    pub fn pick_forced(&mut self) -> Option<ThreadIndex> {
         // Once the policy decides, there are no turns or steps left.
         if self.follower.free {
             return None;
@@ -206,7 +206,7 @@ impl Scheduler {
         }
     }
 
-    fn next_forced(&mut self) -> Result<Option<usize>, Diverged> {
+    fn next_forced(&mut self) -> Result<Option<ThreadIndex>, Diverged> {
         match self.pick_by_turn()? {
             None => self.pick_by_step(),
             next => Ok(next),
@@ -214,7 +214,7 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn pick_by_turn(&mut self) -> Result<Option<usize>, Diverged> {
+    fn pick_by_turn(&mut self) -> Result<Option<ThreadIndex>, Diverged> {
         let follower = &mut self.follower;
         let turns = loop {
             match follower.plan.turns.get(follower.turns) {
@@ -225,10 +225,10 @@ impl Scheduler {
                 Some(turns) => break turns,
             }
         };
-        let index = turns.thread.index();
+        let index = turns.thread;
         follower.taken += 1;
         follower.last_turn = follower.operations;
-        if index >= self.threads.len() || !self.can_be_made_to_run(index) {
+        if self.threads.get(index).is_none() || !self.can_be_made_to_run(index) {
             return Err(Diverged("the thread whose turn it is cannot run"));
         }
         Ok(Some(index))
@@ -237,10 +237,12 @@ impl Scheduler {
     /// The thread that the plan's next step names, passing over steps that are done. A strict plan that cannot be
     /// followed is an error; a loose one passes over steps that cannot be taken.
     #[inline(never)]
-    fn pick_by_step(&mut self) -> Result<Option<usize>, Diverged> {
+    fn pick_by_step(&mut self) -> Result<Option<ThreadIndex>, Diverged> {
         while let Some(step) = self.follower.plan.steps.get(self.follower.step) {
             if self.follower.step_thread.is_none() {
-                self.follower.step_thread = self.threads.iter().position(|thread| thread.id == step.thread);
+                let mut threads = self.threads.iter();
+                self.follower.step_thread =
+                    threads.find(|(_, thread)| thread.id == step.thread).map(|(index, _)| index);
             }
             let step_thread = self.follower.step_thread;
             let problem = match step_thread {
@@ -259,7 +261,7 @@ impl Scheduler {
         Ok(None)
     }
 
-    fn step_is_done(&self, index: usize, until: Until) -> bool {
+    fn step_is_done(&self, index: ThreadIndex, until: Until) -> bool {
         match until {
             Until::End => self.threads[index].done,
             Until::Before { kind, address, occurrence } => {
@@ -284,11 +286,11 @@ pub fn read() -> Plan {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_trace::{EventKind, Step, ThreadId, ThreadIndex, Turns};
+    use threadbare_trace::{EventKind, Step, ThreadId, Turns};
 
     use super::*;
     use crate::schedule::scheduler::Operation;
-    use crate::schedule::test_support::with_threads;
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
     use crate::schedule::wait::Wait;
 
     fn turns(turns: &[(u32, u32)]) -> Vec<Turns> {
@@ -304,12 +306,12 @@ mod tests {
     }
 
     /// Takes `count` forced choices.
-    fn take(sched: &mut Scheduler, count: usize) -> Vec<Option<usize>> {
+    fn take(sched: &mut Scheduler, count: usize) -> Vec<Option<ThreadIndex>> {
         (0..count).map(|_| sched.next_forced().expect("the plan can be followed")).collect()
     }
 
     /// Thread `index` has done what it stood before, and comes to a lock at `pc`.
-    fn comes_to_lock(sched: &mut Scheduler, index: usize, pc: u64) {
+    fn comes_to_lock(sched: &mut Scheduler, index: ThreadIndex, pc: u64) {
         sched.follower.executed(index, &log::pending(index));
         crate::schedule::scheduler::announce(index, &Operation::new(EventKind::Lock, pc, 0));
     }
@@ -319,7 +321,7 @@ mod tests {
     fn turns_in_order() {
         let plan = Plan { turns: turns(&[(1, 2), (0, 0), (2, 1)]), ..Plan::default() };
         with_threads(3, plan, |sched| {
-            assert_eq!(take(sched, 5), [Some(1), Some(1), Some(2), None, None]);
+            assert_eq!(take(sched, 5), [Some(FIRST), Some(FIRST), Some(SECOND), None, None]);
         });
     }
 
@@ -331,7 +333,7 @@ mod tests {
             assert_eq!(sched.next_forced(), diverged);
         });
         with_threads(2, Plan { turns: turns(&[(1, 1)]), ..Plan::default() }, |sched| {
-            sched.threads[1].wait = Wait::Join(0);
+            sched.threads[FIRST].wait = Wait::Join(ThreadIndex::MAIN);
             assert_eq!(sched.next_forced(), diverged);
         });
     }
@@ -344,7 +346,7 @@ mod tests {
             let mut follower = std::mem::take(&mut sched.follower);
             follower.decided = 4;
             sched.follower = follower.resume(plan);
-            assert_eq!(take(sched, 3), [Some(1), Some(2), None]);
+            assert_eq!(take(sched, 3), [Some(FIRST), Some(SECOND), None]);
         });
     }
 
@@ -353,10 +355,10 @@ mod tests {
     fn steps_lead_to_the_nth_occurrence() {
         let plan = Plan { steps: vec![before(child(1), 50, 2)], strict: true, ..Plan::default() };
         with_threads(2, plan, |sched| {
-            assert_eq!(take(sched, 1), [Some(1)]);
-            comes_to_lock(sched, 1, 50);
-            assert_eq!(take(sched, 1), [Some(1)], "the first time is not the second");
-            comes_to_lock(sched, 1, 50);
+            assert_eq!(take(sched, 1), [Some(FIRST)]);
+            comes_to_lock(sched, FIRST, 50);
+            assert_eq!(take(sched, 1), [Some(FIRST)], "the first time is not the second");
+            comes_to_lock(sched, FIRST, 50);
             assert_eq!(take(sched, 1), [None]);
         });
     }
@@ -366,9 +368,9 @@ mod tests {
     fn steps_to_the_end() {
         let steps = vec![Step { thread: child(1), until: Until::End }, before(child(2), 0, 1)];
         with_threads(3, Plan { steps, strict: true, ..Plan::default() }, |sched| {
-            assert_eq!(take(sched, 1), [Some(1)]);
-            sched.threads[1].done = true;
-            assert_eq!(take(sched, 1), [Some(2)]);
+            assert_eq!(take(sched, 1), [Some(FIRST)]);
+            sched.threads[FIRST].done = true;
+            assert_eq!(take(sched, 1), [Some(SECOND)]);
         });
     }
 
@@ -376,10 +378,10 @@ mod tests {
     #[test]
     fn strict_and_loose() {
         let steps = vec![before(child(9), 50, 1), before(child(1), 50, 1), before(child(2), 50, 1)];
-        let block = |sched: &mut Scheduler| sched.threads[1].wait = Wait::Join(0);
+        let block = |sched: &mut Scheduler| sched.threads[FIRST].wait = Wait::Join(ThreadIndex::MAIN);
         with_threads(3, Plan { steps: steps.clone(), strict: false, ..Plan::default() }, |sched| {
             block(sched);
-            assert_eq!(take(sched, 1), [Some(2)]);
+            assert_eq!(take(sched, 1), [Some(SECOND)]);
         });
         with_threads(3, Plan { steps: steps.clone(), strict: true, ..Plan::default() }, |sched| {
             assert_eq!(sched.next_forced(), Err(Diverged("the thread does not exist")));
@@ -387,7 +389,7 @@ mod tests {
         with_threads(3, Plan { steps: steps[1..].to_vec(), strict: true, ..Plan::default() }, |sched| {
             block(sched);
             assert_eq!(sched.next_forced(), Err(Diverged("the thread cannot run")));
-            sched.threads[1].done = true;
+            sched.threads[FIRST].done = true;
             assert_eq!(sched.next_forced(), Err(Diverged("the thread ended")));
         });
     }

@@ -12,6 +12,8 @@ use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
 use std::hash::Hasher as _;
 
+use threadbare_trace::ThreadIndex;
+
 use crate::entry::log;
 use crate::entry::modules::{self, UnwindContext};
 use crate::hash::{Hasher, Mix};
@@ -59,7 +61,7 @@ impl Watch {
 /// The running thread `me` stands before an operation: remembers that, if the run is near its bound, or looks whether
 /// it is known.
 #[inline]
-pub fn look(me: usize, operation: &Operation) {
+pub fn look(me: ThreadIndex, operation: &Operation) {
     if let Some(eighths) = with_watch(|_, eighths| eighths) {
         note(me, operation, eighths);
     }
@@ -71,10 +73,10 @@ fn with_watch<R>(work: impl FnOnce(&mut Watch, u64) -> R) -> Option<R> {
 }
 
 #[cold]
-fn note(me: usize, operation: &Operation, eighths: u64) {
+fn note(me: ThreadIndex, operation: &Operation, eighths: u64) {
     let mut state = Mix::default();
     let last_value = scheduler::with_me(|me| me.last_value);
-    for word in [me as u64, operation.kind as u64, operation.pc, operation.object, last_value] {
+    for word in [u64::from(me.number()), operation.kind as u64, operation.pc, operation.object, last_value] {
         state.write_u64(word);
     }
     if with_watch(|watch, _| watch.note_deed(state.finish(), eighths)) == Some(true) {
@@ -105,7 +107,7 @@ fn write_frames(state: &mut Mix, base: u64) {
         STOP
     }
     let mut frame = Frame { registers: [0; 6], stack_pointer: base };
-    // SAFETY: walks the running thread's own stack.
+    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
     unsafe { modules::_Unwind_Backtrace(visit, (&raw mut frame).cast()) };
     frame.registers.iter().for_each(|&register| state.write_u64(register));
     let end = base.min(frame.stack_pointer.saturating_add(MAX_STACK));
@@ -135,7 +137,7 @@ mod tests {
         assert!(!watch.is_moving());
     }
 
-    /// A loop that counts must not be taken for a livelock, be it that only its stack shows the count.
+    /// A loop that counts is not a livelock, even if only its stack shows the count.
     #[test]
     fn what_is_new_is_movement() {
         let mut deeds = Watch::default();

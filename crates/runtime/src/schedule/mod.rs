@@ -17,6 +17,6 @@ pub mod scheduler;
 pub mod snapshots;
 pub mod state;
 #[cfg(test)]
-mod test_support;
+pub mod test_support;
 pub mod thread;
 pub mod wait;

@@ -3,15 +3,17 @@
 //! Policies live in the runtime because they choose at every event. A search that chooses between whole schedules is
 //! outside, in the tool.
 
-use threadbare_trace::{EventKind, Order, Others, Policy, ThreadId};
+use threadbare_trace::{EventKind, Order, Others, Policy, ThreadId, ThreadIndex};
 
 use super::follower::Follower;
 use super::scheduler::{Scheduler, current};
 use crate::entry::log;
 use crate::hash::mix;
 
-/// A thread that has done so many operations while others could run gives way, under every policy: it may be spinning
-/// until another thread does something.
+/// A thread that has done so many operations while others could run gives way: it may be spinning until another thread
+/// does something. That holds for the policies that would let it run on: in order, by priority, or until it blocks. The
+/// others (random, partial order, weighted) draw at every operation, so a thread that spins does not keep the rest
+/// waiting.
 const STREAK: u64 = 1000;
 /// In a random schedule, one in so many choices lets a wait time out though other threads can run.
 const EARLY_TIMEOUT: u64 = 8;
@@ -30,10 +32,8 @@ fn priority_in(order: &Order, id: &ThreadId) -> u64 {
 }
 
 impl Follower {
-    fn priority(&mut self, index: usize, id: &ThreadId) -> u64 {
-        while self.priorities.len() <= index {
-            self.priorities.push(0);
-        }
+    fn priority(&mut self, index: ThreadIndex, id: &ThreadId) -> u64 {
+        let index = self.place_for(index);
         if self.priorities[index] == 0 {
             self.priorities[index] = match &self.plan.policy {
                 Policy::Ordered(order) => priority_in(order, id),
@@ -46,10 +46,17 @@ impl Follower {
         self.priorities[index]
     }
 
-    fn make_lowest(&mut self, index: usize) {
-        while self.priorities.len() <= index {
-            self.priorities.push(0);
+    /// Makes room for the priority of thread `index`.
+    fn place_for(&mut self, index: ThreadIndex) -> usize {
+        let index = index.index();
+        if self.priorities.len() <= index {
+            self.priorities.resize(index + 1, 0);
         }
+        index
+    }
+
+    fn make_lowest(&mut self, index: ThreadIndex) {
+        let index = self.place_for(index);
         self.lowest -= 1;
         self.priorities[index] = self.lowest;
     }
@@ -57,7 +64,7 @@ impl Follower {
 
 impl Scheduler {
     /// A thread that may be able to run, by the policy; `None` when there is none.
-    pub fn pick_by_policy(&mut self) -> Option<usize> {
+    pub fn pick_by_policy(&mut self) -> Option<ThreadIndex> {
         if !self.follower.free {
             self.follower.free = true;
             self.find_ready();
@@ -81,13 +88,13 @@ impl Scheduler {
             Policy::Weighted(weights) => self.pick_by_weight(weights.interesting),
             _ if gives_way => self.ready.after(current()),
             _ if self.ready.contains(current()) => Some(current()),
-            _ => self.ready.after(usize::MAX),
+            _ => self.ready.first(),
         }
     }
 
     /// Lets the wait with the earliest deadline time out, though other threads can run.
     #[cold]
-    fn end_longest_sleep(&mut self) -> Option<usize> {
+    fn end_longest_sleep(&mut self) -> Option<ThreadIndex> {
         self.follower.last_expiry = self.follower.operations;
         self.look_outside();
         self.expire_earliest(Scheduler::may_expire_early)
@@ -112,13 +119,13 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn pick_randomly(&mut self) -> Option<usize> {
+    fn pick_randomly(&mut self) -> Option<ThreadIndex> {
         if !self.timed.is_empty() && self.follower.random.below(EARLY_TIMEOUT) == 0 {
-            let waits = |&index: &usize| {
+            let waits = |&index: &ThreadIndex| {
                 !self.threads[index].wait.rules().is_sleep
                     && (self.can_run(index) || self.may_expire_early(index))
             };
-            let timed: Vec<usize> = self.timed.iter().filter(waits).collect();
+            let timed: Vec<ThreadIndex> = self.timed.iter().filter(waits).collect();
             if !timed.is_empty() {
                 let index = timed[self.follower.random.below(timed.len() as u64) as usize];
                 if self.can_run(index) || self.expire(index) {
@@ -127,7 +134,7 @@ impl Scheduler {
             }
         }
         if self.follower.spurious_left() > 0 && self.follower.random.below(SPURIOUS) == 0 {
-            let index = self.follower.random.below(self.threads.len() as u64) as usize;
+            let index = ThreadIndex::at(self.follower.random.below(self.threads.len() as u64) as usize);
             if !self.can_run(index) && self.wake_spuriously(index) {
                 return Some(index);
             }
@@ -137,7 +144,7 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn pick_by_priority(&mut self, gives_way: bool) -> Option<usize> {
+    fn pick_by_priority(&mut self, gives_way: bool) -> Option<ThreadIndex> {
         let (changes, others) = match &self.follower.plan.policy {
             Policy::Priorities { changes, .. } => (changes.as_slice(), Others::default()),
             Policy::Ordered(order) => (&[][..], order.others),
@@ -152,10 +159,10 @@ impl Scheduler {
             self.follower.make_lowest(current());
             self.follower.streak = 0;
         }
-        let mut best: Option<(u64, usize)> = None;
+        let mut best: Option<(u64, ThreadIndex)> = None;
         for index in self.ready.iter() {
             let priority = self.follower.priority(index, &self.threads[index].id);
-            let id = |index: usize| &self.threads[index].id;
+            let id = |index: ThreadIndex| &self.threads[index].id;
             let is_better = best.is_none_or(|(highest, at)| {
                 let equals = || others.compare(id(index), id(at)).is_lt();
                 priority > highest || priority == highest && equals()
@@ -165,5 +172,89 @@ impl Scheduler {
             }
         }
         best.map(|(_, index)| index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::scheduler::{Operation, announce};
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
+
+    const MAIN: ThreadIndex = ThreadIndex::MAIN;
+
+    fn plan(policy: Policy) -> Plan {
+        Plan { policy, max_events: 1_000_000, ..Plan::default() }
+    }
+
+    fn child(number: u32) -> ThreadId {
+        ThreadId::main().child(number)
+    }
+
+    /// The running thread stands before something other than a yield.
+    fn stands_before_lock() {
+        announce(MAIN, &Operation::new(EventKind::Lock, 0, 0));
+    }
+
+    /// The running thread goes on, and gives way only when it yields or has run for long.
+    #[test]
+    fn run_to_block() {
+        with_threads(3, plan(Policy::RunToBlock), |sched| {
+            stands_before_lock();
+            assert_eq!(sched.pick_by_policy(), Some(MAIN));
+            sched.follower.streak = STREAK;
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+            sched.follower.streak = 0;
+            announce(MAIN, &Operation::new(EventKind::Yield, 0, 0));
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+            sched.ready.remove(MAIN);
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+        });
+    }
+
+    /// Those that are named first come first, those that are not named in between, and the last one last.
+    #[test]
+    fn an_order_is_kept() {
+        let order = Order { first: vec![child(2)], last: Some(ThreadId::main()), ..Order::default() };
+        with_threads(3, plan(Policy::Ordered(order)), |sched| {
+            stands_before_lock();
+            for next in [SECOND, FIRST, MAIN] {
+                assert_eq!(sched.pick_by_policy(), Some(next));
+                sched.ready.remove(next);
+            }
+            assert_eq!(sched.pick_by_policy(), None);
+        });
+    }
+
+    /// At a change point the running thread falls below all others, once.
+    #[test]
+    fn a_change_point_demotes_the_running_thread() {
+        let policy = Policy::Priorities { seed: 1, changes: vec![5] };
+        with_threads(2, plan(policy), |sched| {
+            stands_before_lock();
+            sched.follower.make_lowest(FIRST);
+            assert_eq!(sched.pick_by_policy(), Some(MAIN));
+            sched.follower.operations = 5;
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+            sched.ready.remove(FIRST);
+            assert_eq!(sched.pick_by_policy(), Some(MAIN));
+            sched.ready.insert(FIRST);
+            assert_eq!(sched.follower.change, 1);
+            assert_eq!(sched.pick_by_policy(), Some(FIRST));
+        });
+    }
+
+    /// Near the bound of a run any policy is random, so that no thread starves.
+    #[test]
+    fn the_second_half_is_fair() {
+        let order = Order { first: vec![ThreadId::main()], ..Order::default() };
+        with_threads(2, plan(Policy::Ordered(order)), |sched| {
+            stands_before_lock();
+            sched.follower.operations = 500_001;
+            sched.follower.last_expiry = 500_001;
+            assert!((0..100).any(|_| sched.pick_by_policy() == Some(FIRST)));
+        });
     }
 }

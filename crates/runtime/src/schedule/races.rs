@@ -4,7 +4,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{End, EventKind, Failure, FailureKind, Related, Role};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, Related, Role, ThreadIndex};
 use threadbare_wire::{CodePlace, MAX_RACES, PendingRecord, RaceRecord};
 
 use crate::entry::log;
@@ -20,7 +20,7 @@ fn is_atomic(kind: EventKind) -> bool {
 }
 
 /// Thread `me` comes to an access: does it race with what another stands before?
-pub fn look(sched: &Scheduler, me: usize, operation: &Operation) {
+pub fn look(sched: &Scheduler, me: ThreadIndex, operation: &Operation) {
     if !operation.kind.is_access() {
         return;
     }
@@ -42,7 +42,7 @@ fn conflicts(operation: &Operation, pending: &PendingRecord) -> bool {
 }
 
 /// Records the race, and ends the run if it is the `wanted` one.
-fn race(wanted: Option<[u64; 2]>, me: usize, operation: &Operation, other: &PendingRecord) {
+fn race(wanted: Option<[u64; 2]>, me: ThreadIndex, operation: &Operation, other: &PendingRecord) {
     let mut places = [operation.pc, other.pc];
     places.sort_unstable();
     let control = log::control();
@@ -65,8 +65,52 @@ fn race(wanted: Option<[u64; 2]>, me: usize, operation: &Operation, other: &Pend
     let record = RaceRecord {
         addresses: places,
         at: control.events.load(Ordering::Relaxed),
-        thread: me as u32,
-        other: other.thread,
+        thread: me,
+        other: other.thread_index(),
     };
     log::race(record);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(kind: EventKind, address: u64, size: u64) -> Operation {
+        // SAFETY: nobody does the operation.
+        unsafe { Operation::access(kind, 1, address, size) }
+    }
+
+    fn pending(kind: EventKind, object: u64, size: u16) -> PendingRecord {
+        let kind = kind as u8;
+        PendingRecord { thread: 1, kind, blocked: 0, size, stack: 0, holder: 0, pc: 2, object }
+    }
+
+    /// A race takes a write and an access that is not atomic.
+    #[test]
+    fn kinds_that_race() {
+        let races = |one, other| conflicts(&access(one, 64, 8), &pending(other, 64, 8));
+        assert!(races(EventKind::Write, EventKind::Read) && races(EventKind::Read, EventKind::Write));
+        assert!(
+            races(EventKind::Write, EventKind::AtomicLoad) && races(EventKind::AtomicRmw, EventKind::Read)
+        );
+        assert!(!races(EventKind::Read, EventKind::Read) && !races(EventKind::AtomicLoad, EventKind::Read));
+        assert!(!races(EventKind::AtomicStore, EventKind::AtomicRmw));
+        assert!(!races(EventKind::Write, EventKind::Lock));
+    }
+
+    /// Neighbours do not race, and one common byte is enough.
+    #[test]
+    fn bytes_that_race() {
+        let races = |address, size| {
+            conflicts(&access(EventKind::Write, address, size), &pending(EventKind::Read, 64, 4))
+        };
+        assert!(!races(60, 4) && races(60, 5) && races(67, 1) && !races(68, 8));
+    }
+
+    /// A thread that stands before nothing races with nobody.
+    #[test]
+    fn nothing_does_not_race() {
+        let nothing = PendingRecord { kind: 0, ..pending(EventKind::Write, 64, 8) };
+        assert!(!conflicts(&access(EventKind::Write, 64, 8), &nothing));
+    }
 }

@@ -8,6 +8,8 @@
 //! that wait for it become `ready`, which means that their wait may be over. Whether it is, is checked when a thread is
 //! picked. So to release an object costs no more than the number of threads that wait.
 
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use threadbare_trace::{End, EventKind, FailureKind, Outcome, StackIndex, ThreadId, ThreadIndex};
 use threadbare_wire::{CodePlace, PendingRecord};
 
@@ -15,7 +17,7 @@ use super::bits::Bits;
 use super::carrier::Carrier;
 use super::ending::{fail, finish};
 use super::follower::Follower;
-use super::thread::{Routine, Thread};
+use super::thread::{Routine, Thread, Threads};
 use super::wait::{self, OnSignal, Wait};
 use super::{context, livelock, races, snapshots, state};
 use crate::entry::{log, process};
@@ -71,7 +73,7 @@ impl Operation {
 }
 
 pub struct Scheduler {
-    pub threads: Vec<Thread>,
+    pub threads: Threads,
     /// Threads that have not ended. A program may have many that have, so a loop over all threads costs too much.
     pub alive: Bits,
     /// Threads that may be able to go on.
@@ -91,8 +93,10 @@ pub struct Scheduler {
 
 /// Exists whenever the runtime is active.
 static SCHEDULER: Carrier<Option<Scheduler>> = Carrier::new(None);
-/// The thread that runs.
-static CURRENT: Carrier<usize> = Carrier::new(0);
+/// The thread that runs. A handler reads it too, whatever it has interrupted, so it is an atomic.
+static CURRENT: AtomicU32 = AtomicU32::new(0);
+/// The scheduler is lent at the moment.
+static LENT: AtomicBool = AtomicBool::new(false);
 /// There is more than one thread, or was: schedule points count and events are recorded.
 static RUNNING: Carrier<bool> = Carrier::new(false);
 
@@ -100,7 +104,17 @@ static RUNNING: Carrier<bool> = Carrier::new(false);
 /// threads, and records no event.
 #[inline(always)]
 pub fn with<R>(work: impl FnOnce(&mut Scheduler) -> R) -> R {
-    SCHEDULER.with(|sched| work(sched.as_mut().expect("the runtime is active")))
+    SCHEDULER.with(|sched| {
+        LENT.store(true, Ordering::Relaxed);
+        let result = work(sched.as_mut().expect("the runtime is active"));
+        LENT.store(false, Ordering::Relaxed);
+        result
+    })
+}
+
+/// A handler that has interrupted somebody to whom the scheduler is lent must not borrow it.
+pub fn is_lent() -> bool {
+    LENT.load(Ordering::Relaxed)
 }
 
 /// Lends the running thread to `work`, under the same rule.
@@ -111,8 +125,8 @@ pub fn with_me<R>(work: impl FnOnce(&mut Thread) -> R) -> R {
 
 /// The index of the running thread.
 #[inline(always)]
-pub fn current() -> usize {
-    CURRENT.get()
+pub fn current() -> ThreadIndex {
+    ThreadIndex::new(CURRENT.load(Ordering::Relaxed))
 }
 
 /// There is more than one thread, or was: schedule points count and events are recorded.
@@ -138,7 +152,7 @@ pub fn released(address: u64) {
 
 /// Starts with the main thread alone.
 pub fn start() -> bool {
-    let Some(calls) = calls::create(0) else { return false };
+    let Some(calls) = calls::create(ThreadIndex::MAIN) else { return false };
     calls::exchange(calls);
     let main = Thread::new(ThreadId::main(), Box::leak(Box::new(context::of_main())), calls);
     SCHEDULER.with(|sched| *sched = Some(Scheduler::new(main)));
@@ -242,15 +256,15 @@ fn chosen(operation: &Operation) -> Chosen {
 }
 
 /// Writes down what thread `me` stands before.
-pub fn announce(me: usize, operation: &Operation) {
+pub fn announce(me: ThreadIndex, operation: &Operation) {
     log::set_pending(
         me,
         PendingRecord {
-            thread: me as u32,
+            thread: me.number(),
             kind: operation.kind as u8,
             blocked: 0,
             size: operation.size.min(u64::from(u16::MAX)) as u16,
-            stack: if operation.kind == EventKind::Begin { 0 } else { calls::current() },
+            stack: if operation.kind == EventKind::Begin { 0 } else { calls::current().number() },
             holder: 0,
             pc: operation.pc,
             object: operation.object,
@@ -262,11 +276,11 @@ impl Scheduler {
     pub fn new(main: Thread) -> Scheduler {
         let main_alone = || {
             let mut threads = Bits::default();
-            threads.insert(0);
+            threads.insert(ThreadIndex::MAIN);
             threads
         };
         Scheduler {
-            threads: vec![main],
+            threads: Threads::new(main),
             alive: main_alone(),
             ready: main_alone(),
             timed: Bits::default(),
@@ -279,19 +293,20 @@ impl Scheduler {
         }
     }
 
-    /// Who runs next; `None` when every thread has ended. Ends the process when those that are left cannot go on.
-    fn choose(&mut self) -> Option<usize> {
+    /// The thread that runs next; `None` when every thread has ended. Ends the process when those that are left cannot
+    /// go on.
+    fn choose(&mut self) -> Option<ThreadIndex> {
         if !is_running() {
-            while !(self.can_run(0)
+            while !(self.can_run(ThreadIndex::MAIN)
                 || self.interrupt().is_some()
                 || self.wake_by_timer().is_some()
-                || self.expire(0))
+                || self.expire(ThreadIndex::MAIN))
             {
                 if !self.wait_outside() {
                     self.check_deadlock();
                 }
             }
-            return Some(0);
+            return Some(ThreadIndex::MAIN);
         }
         self.follower.check_bound();
         let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() }?;
@@ -301,7 +316,7 @@ impl Scheduler {
 
     /// Picks, and takes a snapshot or records the decision.
     #[cold]
-    fn pick_alertly(&mut self) -> Option<usize> {
+    fn pick_alertly(&mut self) -> Option<ThreadIndex> {
         snapshots::take_if_wanted(self);
         let choice = self.look_at_choice();
         let next = self.pick()?;
@@ -311,7 +326,7 @@ impl Scheduler {
         Some(next)
     }
 
-    fn pick(&mut self) -> Option<usize> {
+    fn pick(&mut self) -> Option<ThreadIndex> {
         loop {
             let Some(next) = self.pick_forced().or_else(|| self.pick_by_policy()) else {
                 let next = self.pick_by_time();
@@ -330,9 +345,9 @@ impl Scheduler {
         }
     }
 
-    /// Nobody can run as things are: somebody for whom there is something outside, or whose time is up first.
+    /// No thread can run. Picks one that outside input or the earliest deadline lets go on.
     #[cold]
-    fn pick_by_time(&mut self) -> Option<usize> {
+    fn pick_by_time(&mut self) -> Option<ThreadIndex> {
         self.look_outside();
         let ready = self.ready.iter().find(|&index| self.can_run(index));
         ready
@@ -342,13 +357,13 @@ impl Scheduler {
     }
 
     #[inline]
-    pub fn can_run(&self, index: usize) -> bool {
+    pub fn can_run(&self, index: ThreadIndex) -> bool {
         let thread = &self.threads[index];
         !thread.done && (matches!(thread.wait, Wait::Nothing) || self.may_go_on(index))
     }
 
     /// What thread `index` waits for is there, or its wait was made to end.
-    fn may_go_on(&self, index: usize) -> bool {
+    fn may_go_on(&self, index: ThreadIndex) -> bool {
         let thread = &self.threads[index];
         let cancelled =
             thread.cancellable && thread.cancellation.is_due() && thread.wait.may_be_given_up(self, index);
@@ -378,31 +393,30 @@ impl Scheduler {
     }
 
     pub fn add_thread(&mut self, thread: Thread, operation: &Operation) {
-        let index = self.threads.len();
         state::begins(&thread.id);
-        self.threads.push(thread);
+        let index = self.threads.push(thread);
         self.alive.insert(index);
         announce(index, operation);
         log::set_threads(self.threads.len());
         self.ready.insert(index);
     }
 
-    /// Nobody can go on. That is the end of the run, unless nobody is left.
+    /// No thread can go on. Ends the run, unless all threads have ended.
     #[cold]
     fn check_deadlock(&mut self) {
         if self.alive.is_empty() {
             return;
         }
-        let is_due = |index: usize| self.is_due(index) && !self.waits_again(index);
+        let is_due = |index: ThreadIndex| self.is_due(index) && !self.waits_again(index);
         if let Some(index) = self.alive.iter().find(|&index| is_due(index)) {
             let PendingRecord { pc, stack, .. } = log::pending(index);
-            let at = CodePlace { thread: ThreadIndex::at(index), stack: StackIndex::new(stack), pc };
+            let at = CodePlace { thread: index, stack: StackIndex::new(stack), pc };
             let what = "a signal handler that interrupts a wait other than for a lock, a semaphore or a thread \
                         is not supported";
             finish(&End::Unsupported { message: what.into(), at });
         }
         for index in self.alive.iter() {
-            let holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder as u32 + 1);
+            let holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder.number() + 1);
             log::set_pending(index, PendingRecord { blocked: 1, holder, ..log::pending(index) });
         }
         fail(FailureKind::Deadlock, 0, "")
@@ -410,7 +424,7 @@ impl Scheduler {
 
     /// The thread whose stack holds `address`, and the offset from its base.
     pub fn stack_variable(&self, address: u64) -> Option<(ThreadId, i64)> {
-        let owner = (0..self.threads.len()).find(|&index| {
+        let owner = self.threads.indices().find(|&index| {
             let span = log::stack_span(index);
             (span.low..span.high).contains(&address)
         })?;
@@ -419,11 +433,13 @@ impl Scheduler {
 }
 
 /// Goes on with thread `next`. Returns when the thread that called it goes on.
-fn switch_to(next: usize) {
+fn switch_to(next: ThreadIndex) {
     if masks::are_different() {
         masks::suspend();
     }
-    let me = CURRENT.replace(next);
+    let me = current();
+    debug_assert_ne!(me, next, "the running thread is switched to");
+    CURRENT.store(next.number(), Ordering::Relaxed);
     let (save, load) = with(|sched| {
         sched.threads[me].calls = calls::exchange(sched.threads[next].calls);
         (sched.threads[me].context, sched.threads[next].context)
@@ -435,7 +451,7 @@ fn switch_to(next: usize) {
     }
 }
 
-/// The running thread has ended: goes on with another, for good.
+/// Ends the running thread and switches to another. Does not return.
 pub fn end_thread() -> ! {
     log::close_write();
     let me = current();

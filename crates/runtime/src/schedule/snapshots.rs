@@ -1,11 +1,12 @@
 //! Snapshots: copies of a run in the middle, from which runs under other plans go on.
 //!
 //! All threads of the program are memory of one process with one OS thread (see
-//! [`context`](crate::schedule::context)), so a fork copies them all. The copy waits in the kernel until the tool wants a
-//! run that begins in the same way. That run is a copy of the copy. Both are children of the fork server and end with it.
+//! [`context`](crate::schedule::context)), so a fork copies them all. The copy waits in the kernel until the tool wants
+//! a run that begins in the same way. That run is a copy of the copy. Both are children of the fork server and end with
+//! it.
 //!
-//! A fork does not copy what is outside the process. So no snapshot is taken of a run that has made pipes or sockets, has
-//! changed files, or has forked. The tool restores the shared file before a snapshot goes on.
+//! A fork does not copy what is outside the process. So no snapshot is taken of a run that has made pipes or sockets,
+//! has changed files, or has forked. The tool restores the shared file before a snapshot goes on.
 
 use std::sync::atomic::Ordering;
 
@@ -44,7 +45,7 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
     slot.command.store(snapshot::STAY, Ordering::Relaxed);
     // Positions in files and the shared file are not copied, and this run goes on.
     system::keeping_errno(files::remember);
-    let pending: Vec<PendingRecord> = (0..sched.threads.len()).map(log::pending).collect();
+    let pending: Vec<PendingRecord> = sched.threads.indices().map(log::pending).collect();
     let begun = system::monotonic_time();
     match process::fork_beside() {
         0 => system::keeping_errno(|| stay(slot, sched, &pending)),
@@ -91,7 +92,7 @@ fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
     }
     identity::stay_bound();
     files::separate();
-    for (index, record) in pending.iter().enumerate() {
+    for (index, record) in sched.threads.indices().zip(pending) {
         log::set_pending(index, *record);
     }
     let follower = std::mem::take(&mut sched.follower);
@@ -108,8 +109,8 @@ fn wait_while(slot: &Snapshot, command: u32) {
 /// In the server: lets a snapshot make a run of itself, which is then a child of the server too; `None` if it has
 /// ended.
 pub fn resume(slot: &Snapshot) -> Option<libc::pid_t> {
-    /// In nanoseconds: how long to wait before looking whether it still is there.
-    const MOMENT: i64 = 50_000_000;
+    /// How long to wait before looking whether it still is there.
+    const POLL_NS: i64 = 50_000_000;
     let run = &log::control().run_pid;
     run.store(0, Ordering::Relaxed);
     slot.command.store(snapshot::GO_ON, Ordering::Release);
@@ -117,7 +118,7 @@ pub fn resume(slot: &Snapshot) -> Option<libc::pid_t> {
     loop {
         match run.load(Ordering::Acquire) {
             0 if has_ended(slot) => return None,
-            0 => system::futex_wait(run, 0, Some(MOMENT)),
+            0 => system::futex_wait(run, 0, Some(POLL_NS)),
             run => return Some(run as libc::pid_t),
         }
     }

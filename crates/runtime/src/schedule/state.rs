@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{EventKind, ThreadId};
+use threadbare_trace::{EventKind, ThreadId, ThreadIndex};
 
 use crate::entry::log::{self, Entry};
 use crate::hash::{Hasher, mix};
@@ -72,7 +72,7 @@ pub fn begins(id: &ThreadId) {
 
 /// Thread `me` does an operation: what it reads there is part of its history.
 #[inline(always)]
-pub fn operates(me: usize, operation: &Operation) {
+pub fn operates(me: ThreadIndex, operation: &Operation) {
     if is_on() && operation.kind.is_access() {
         accesses(me, operation);
     }
@@ -80,7 +80,7 @@ pub fn operates(me: usize, operation: &Operation) {
 
 /// An event of thread `me` is being recorded.
 #[inline(always)]
-pub fn event(me: usize, entry: &Entry) {
+pub fn event(me: ThreadIndex, entry: &Entry) {
     with(|state| state.event(me, entry));
 }
 
@@ -101,15 +101,16 @@ pub unsafe fn learns_bytes(start: u64, len: u64) {
 }
 
 /// Thread `index` has ended: its history is whole.
-pub fn ends(index: usize) {
-    with(|state| state.ended = state.ended.wrapping_add(mix([state.histories[index]])));
+pub fn ends(index: ThreadIndex) {
+    with(|state| state.ended = state.ended.wrapping_add(mix([state.histories[index.index()]])));
 }
 
 /// The state that the program is in, between two operations.
 pub fn number(sched: &Scheduler) -> u64 {
+    settle();
+    let printed = bytes_printed();
     let number = with(|state| {
-        state.settle();
-        state.look_at_output(scheduler::current());
+        state.look_at_output(scheduler::current(), printed);
         let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
         let wakeups = state.wakeups(sched);
         let shared =
@@ -119,9 +120,20 @@ pub fn number(sched: &Scheduler) -> u64 {
     number.unwrap_or(0)
 }
 
-/// Reads what was written since this was last called, while it is still there.
+/// Reads the memory that was accessed since this was last called, while it is still there. Nothing is borrowed while it
+/// reads: if the memory is gone, a handler finds all in order.
 pub fn settle() {
-    with(State::settle);
+    for (start, len) in with(|state| std::mem::take(&mut state.under_way)).into_iter().flatten() {
+        let end = start + len;
+        for granule in start >> 3..end.div_ceil(8) {
+            let (low, high) = (start.max(granule << 3), end.min((granule + 1) << 3));
+            let accessed = (((1u16 << (high - low)) - 1) << (low & 7)) as u8;
+            // SAFETY: the program has accessed a byte of these eight, which are in one page with it. Whoever takes
+            // memory away calls this before.
+            let word = unsafe { ((granule << 3) as *const u64).read_volatile() };
+            with(|state| state.look(granule, accessed, word));
+        }
+    }
 }
 
 /// Accesses that are under way are not read back: the memory may not be there.
@@ -131,11 +143,11 @@ pub fn forget_accesses() {
 
 /// Thread `me` accesses memory.
 #[cold]
-fn accesses(me: usize, operation: &Operation) {
+fn accesses(me: ThreadIndex, operation: &Operation) {
     with(|state| state.under_way.push((operation.object, operation.size())));
     if matches!(operation.kind, EventKind::Read | EventKind::AtomicLoad | EventKind::AtomicRmw) {
-        // SAFETY: whoever made the operation promised that the program reads the same bytes next. If it cannot, the fault
-        // is the program's own; nothing is borrowed here that its handler could find in use.
+        // SAFETY: whoever made the operation promised that the program reads the same bytes next. If it cannot, the
+        // fault is the program's own; nothing is borrowed here that its handler could find in use.
         let seen = unsafe { contents(operation.object, operation.size()) };
         with(|state| state.remember(me, [seen]));
     }
@@ -143,7 +155,7 @@ fn accesses(me: usize, operation: &Operation) {
 
 impl State {
     #[cold]
-    fn event(&mut self, me: usize, entry: &Entry) {
+    fn event(&mut self, me: ThreadIndex, entry: &Entry) {
         let how = entry.kind as u64 | (entry.outcome as u64) << 8;
         self.remember(me, [how, entry.pc, entry.object, entry.size, entry.value]);
         if entry.kind == EventKind::Io {
@@ -151,45 +163,38 @@ impl State {
         }
     }
 
-    fn remember<const N: usize>(&mut self, me: usize, words: [u64; N]) {
-        let history = &mut self.histories[me];
+    fn remember<const N: usize>(&mut self, me: ThreadIndex, words: [u64; N]) {
+        let history = &mut self.histories[me.index()];
         *history = mix([*history].into_iter().chain(words));
     }
 
     /// Something left the program at this point of thread `me`'s history.
-    fn leaves(&mut self, me: usize) {
-        self.outside = mix([self.outside, self.histories[me]]);
+    fn leaves(&mut self, me: ThreadIndex) {
+        self.outside = mix([self.outside, self.histories[me.index()]]);
     }
 
-    /// Reads the memory that was accessed since this was last called.
-    fn settle(&mut self) {
-        for (start, len) in std::mem::take(&mut self.under_way) {
-            let end = start + len;
-            for granule in start >> 3..end.div_ceil(8) {
-                let (low, high) = (start.max(granule << 3), end.min((granule + 1) << 3));
-                let cell = self.cells.entry(granule).or_default();
-                cell.accessed |= (((1u16 << (high - low)) - 1) << (low & 7)) as u8;
-                let term = cell.read(granule);
-                self.contents = self.contents.wrapping_sub(cell.term).wrapping_add(term);
-                cell.term = term;
-            }
-        }
+    /// The eight bytes of memory `granule` hold `word`, and these of them were accessed.
+    fn look(&mut self, granule: u64, accessed: u8, word: u64) {
+        let cell = self.cells.entry(granule).or_default();
+        cell.accessed |= accessed;
+        let term = cell.of(granule, word);
+        self.contents = self.contents.wrapping_sub(cell.term).wrapping_add(term);
+        cell.term = term;
     }
 
     /// Notes that thread `me` printed, if it did.
-    fn look_at_output(&mut self, me: usize) {
-        let printed = bytes_printed();
+    fn look_at_output(&mut self, me: ThreadIndex, printed: u64) {
         if printed != self.printed {
             self.printed = printed;
             self.leaves(me);
         }
     }
 
-    fn thread(&self, sched: &Scheduler, index: usize) -> u64 {
+    fn thread(&self, sched: &Scheduler, index: ThreadIndex) -> u64 {
         let thread = &sched.threads[index];
         let cancelled = u64::from(thread.cancellation.is_due());
         mix([
-            self.histories[index],
+            self.histories[index.index()],
             cancelled,
             thread.signals,
             thread.deadline.map_or(0, |deadline| deadline.wrapping_add(1)),
@@ -200,7 +205,7 @@ impl State {
     fn wakeups(&self, sched: &Scheduler) -> u64 {
         let tokens = sched.wakeups.tokens().iter().map(|token| {
             let waiting = sched.alive.iter().filter(|&index| sched.threads[index].wait.may_take(token));
-            let who = waiting.map(|index| self.histories[index]).fold(0, u64::wrapping_add);
+            let who = waiting.map(|index| self.histories[index.index()]).fold(0, u64::wrapping_add);
             mix([token.address, u64::from(token.mask), who])
         });
         tokens.fold(0, u64::wrapping_add)
@@ -208,14 +213,11 @@ impl State {
 }
 
 impl Cell {
-    fn read(&self, granule: u64) -> u64 {
+    /// The term for these eight bytes. Those that were not accessed do not count.
+    fn of(&self, granule: u64, word: u64) -> u64 {
         let bytes = (0..8).filter(|byte| self.accessed >> byte & 1 == 1);
-        let content = bytes.fold(0, |content, byte| {
-            // SAFETY: a byte that the program accessed.
-            let value = unsafe { (((granule << 3) + byte) as *const u8).read() };
-            content | u64::from(value) << (byte * 8)
-        });
-        mix([granule, u64::from(self.accessed), content])
+        let mask = bytes.fold(0, |mask, byte| mask | 0xff << (byte * 8));
+        mix([granule, u64::from(self.accessed), word & mask])
     }
 }
 
@@ -224,7 +226,7 @@ impl Cell {
 /// # Safety
 /// They can be read.
 unsafe fn contents(start: u64, len: u64) -> u64 {
-    // SAFETY: the caller's.
+    // SAFETY: the caller promises that these bytes can be read.
     let words =
         (start..start + len).step_by(8).map(|at| unsafe { log::read_memory(at, (start + len - at).min(8)) });
     mix([len].into_iter().chain(words))
@@ -243,7 +245,7 @@ fn bytes_printed() -> u64 {
     unsafe extern "C" {
         static stdout: *const Stream;
     }
-    // SAFETY: libc's stream, if there still is one.
+    // SAFETY: libc keeps a stream there, or null once it is closed.
     let stream = unsafe { stdout.as_ref() };
     let buffered = stream.map_or(0, |stream| stream.write_position.wrapping_sub(stream.write_base));
     buffered.wrapping_add(bytes_flushed())

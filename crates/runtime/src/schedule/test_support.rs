@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, Once, PoisonError};
 
-use threadbare_trace::{EventKind, Plan, ThreadId};
+use threadbare_trace::{EventKind, Plan, ThreadId, ThreadIndex};
 use threadbare_wire::FILE_BYTES;
 
 use super::context;
@@ -11,6 +11,10 @@ use super::scheduler::{Operation, Scheduler};
 use super::thread::Thread;
 use crate::hooks::calls;
 use crate::memory::layout;
+
+/// The main thread's first two children.
+pub const FIRST: ThreadIndex = ThreadIndex::new(1);
+pub const SECOND: ThreadIndex = ThreadIndex::new(2);
 
 /// What the scheduler keeps in statics and in the shared file, there is once; so tests come one at a time.
 static ALONE: Mutex<()> = Mutex::new(());

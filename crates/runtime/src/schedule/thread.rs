@@ -1,8 +1,9 @@
 //! A logical thread.
 
 use std::ffi::c_void;
+use std::ops::{Index, IndexMut};
 
-use threadbare_trace::ThreadId;
+use threadbare_trace::{ThreadId, ThreadIndex};
 
 use super::context::Context;
 use super::wait::Wait;
@@ -10,7 +11,7 @@ use crate::hooks::calls;
 use crate::os::processors::Affinity;
 use crate::signals::masks;
 use crate::sync::cancellation::Cancellation;
-use crate::sync::thread_end::{CleanupBuffer, Destructor};
+use crate::sync::thread_end::Duties;
 
 /// What a thread runs.
 pub type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -35,10 +36,7 @@ pub struct Thread {
     pub start: Option<(Routine, *mut c_void)>,
     pub result: *mut c_void,
     pub detached: bool,
-    /// Destructors of thread-local variables, with the variables.
-    pub destructors: Vec<(Destructor, *mut c_void)>,
-    /// Clean-up handlers of C code, innermost last.
-    pub cleanups: Vec<*mut CleanupBuffer>,
+    pub duties: Duties,
     pub cancellation: Cancellation,
     pub handlers: masks::Signals,
     /// Signals sent to it that it has not had, one bit each.
@@ -51,6 +49,57 @@ pub struct Thread {
     pub read_locks: Vec<u64>,
     /// The processors it may run on, as the program sees it.
     pub affinity: Affinity,
+}
+
+/// All threads that there have been, by index.
+pub struct Threads(Vec<Thread>);
+
+impl Threads {
+    pub fn new(main: Thread) -> Threads {
+        Threads(vec![main])
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn indices(&self) -> impl DoubleEndedIterator<Item = ThreadIndex> + ExactSizeIterator + use<> {
+        ThreadIndex::first(self.0.len())
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ThreadIndex, &Thread)> {
+        self.indices().zip(&self.0)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Thread> {
+        self.0.iter_mut()
+    }
+
+    pub fn get(&self, index: ThreadIndex) -> Option<&Thread> {
+        self.0.get(index.index())
+    }
+
+    /// Adds a thread that was created.
+    pub fn push(&mut self, thread: Thread) -> ThreadIndex {
+        self.0.push(thread);
+        ThreadIndex::at(self.0.len() - 1)
+    }
+}
+
+impl Index<ThreadIndex> for Threads {
+    type Output = Thread;
+
+    #[inline]
+    fn index(&self, index: ThreadIndex) -> &Thread {
+        &self.0[index.index()]
+    }
+}
+
+impl IndexMut<ThreadIndex> for Threads {
+    #[inline]
+    fn index_mut(&mut self, index: ThreadIndex) -> &mut Thread {
+        &mut self.0[index.index()]
+    }
 }
 
 impl Thread {
@@ -69,8 +118,7 @@ impl Thread {
             start: None,
             result: std::ptr::null_mut(),
             detached: false,
-            destructors: Vec::new(),
-            cleanups: Vec::new(),
+            duties: Duties::default(),
             cancellation: Cancellation::default(),
             handlers: masks::Signals::default(),
             signals: 0,

@@ -1,10 +1,12 @@
 //! What threads wait for: the one table of it.
 //!
-//! Each question that the scheduler has about a wait is a `match` here that names every variant. A new primitive adds
-//! its variant, and the compiler lists the questions that are still to be answered. The answers themselves are in the
-//! models of the primitives.
+//! Each question that the scheduler has about a wait is a `match` here that names every variant, or is answered by the
+//! [`Rules`] that such a `match` gives. A new primitive adds its variant, and the compiler lists the questions that are
+//! still to be answered. The answers themselves are in the models of the primitives.
 
 use std::cell::Cell;
+
+use threadbare_trace::ThreadIndex;
 
 use crate::os::io;
 use crate::schedule::scheduler::Scheduler;
@@ -31,7 +33,7 @@ pub enum Wait {
     /// Room for a message in a queue.
     Room(&'static Queue),
     /// Another thread to end.
-    Join(usize),
+    Join(ThreadIndex),
     /// The last thread to arrive at a barrier; `generation` passes.
     Barrier {
         address: u64,
@@ -72,16 +74,30 @@ pub struct Rules {
     pub may_be_spurious: bool,
     /// It is over when its time is over, and no thread can end it earlier.
     pub is_sleep: bool,
+    /// The signals that it waits for, a bit each.
+    pub signals: u64,
+    /// The descriptors that it waits for.
+    pub descriptors: &'static [Cell<libc::pollfd>],
+    /// The tokens that it may take.
+    tokens: Option<Tokens>,
+}
+
+/// Tells tokens that a wait may take from others.
+#[derive(Clone, Copy)]
+struct Tokens {
+    address: u64,
+    ticket: u64,
+    mask: u32,
 }
 
 /// The pretended address of thread `index`, for waits on its end.
-pub fn thread_address(index: usize) -> u64 {
-    index as u64
+pub fn thread_address(index: ThreadIndex) -> u64 {
+    u64::from(index.number())
 }
 
 impl Wait {
     /// Thread `me` can go on.
-    pub fn is_over(&self, sched: &Scheduler, me: usize) -> bool {
+    pub fn is_over(&self, sched: &Scheduler, me: ThreadIndex) -> bool {
         match *self {
             Wait::Nothing => true,
             Wait::Mutex(mutex) => mutex.can_lock(sched, me),
@@ -104,7 +120,7 @@ impl Wait {
     }
 
     /// A wait that is given up may return now: nothing else stands in its way.
-    pub fn may_be_given_up(&self, sched: &Scheduler, me: usize) -> bool {
+    pub fn may_be_given_up(&self, sched: &Scheduler, me: ThreadIndex) -> bool {
         match *self {
             Wait::Wakeup { mutex, .. } => mutex.is_none_or(|mutex| mutex.can_lock(sched, me)),
             Wait::Nothing
@@ -165,12 +181,12 @@ impl Wait {
     }
 
     /// The thread that would have to act first, where that is known.
-    pub fn holder(&self, sched: &Scheduler) -> Option<usize> {
+    pub fn holder(&self, sched: &Scheduler) -> Option<ThreadIndex> {
         match *self {
             Wait::Mutex(mutex) => mutex.owner(),
             Wait::ReadLock(lock) | Wait::WriteLock(lock) => {
-                let reads = |index: usize| sched.threads[index].read_locks.contains(&lock.address());
-                lock.writer().or_else(|| (0..sched.threads.len()).find(|&index| reads(index)))
+                let reads = |index: ThreadIndex| sched.threads[index].read_locks.contains(&lock.address());
+                lock.writer().or_else(|| sched.threads.indices().find(|&index| reads(index)))
             }
             Wait::Join(index) => Some(index),
             Wait::Nothing
@@ -189,8 +205,14 @@ impl Wait {
 
     /// How it behaves.
     pub fn rules(&self) -> Rules {
-        const PLAIN: Rules =
-            Rules { on_signal: OnSignal::Unsupported, may_be_spurious: false, is_sleep: false };
+        const PLAIN: Rules = Rules {
+            on_signal: OnSignal::Unsupported,
+            may_be_spurious: false,
+            is_sleep: false,
+            signals: 0,
+            descriptors: &[],
+            tokens: None,
+        };
         match *self {
             Wait::Mutex(_)
             | Wait::SpinLock(_)
@@ -198,31 +220,20 @@ impl Wait {
             | Wait::WriteLock(_)
             | Wait::Semaphore(_)
             | Wait::Join(_) => Rules { on_signal: OnSignal::WaitsAgain, ..PLAIN },
-            Wait::Signal(_) => Rules { on_signal: OnSignal::IsTaken, ..PLAIN },
-            Wait::Wakeup { .. } => Rules { may_be_spurious: true, ..PLAIN },
+            Wait::Signal(signals) => Rules { on_signal: OnSignal::IsTaken, signals, ..PLAIN },
+            Wait::Wakeup { address, ticket, mask, mutex: _ } => {
+                Rules { may_be_spurious: true, tokens: Some(Tokens { address, ticket, mask }), ..PLAIN }
+            }
             Wait::Sleep => Rules { is_sleep: true, ..PLAIN },
-            Wait::Nothing
-            | Wait::Message(_)
-            | Wait::Room(_)
-            | Wait::Barrier { .. }
-            | Wait::Once(_)
-            | Wait::Ready(_) => PLAIN,
+            Wait::Nothing | Wait::Message(_) | Wait::Room(_) | Wait::Barrier { .. } | Wait::Once(_) => PLAIN,
+            Wait::Ready(descriptors) => Rules { descriptors, ..PLAIN },
         }
-    }
-
-    /// The signals that it waits for, a bit each.
-    pub fn signals(&self) -> u64 {
-        if let Wait::Signal(wanted) = *self { wanted } else { 0 }
-    }
-
-    /// The descriptors that it waits for.
-    pub fn descriptors(&self) -> &'static [Cell<libc::pollfd>] {
-        if let Wait::Ready(entries) = *self { entries } else { &[] }
     }
 
     /// It may take this token. The state of a program tells a token by the threads that may take it; the state of the
     /// other primitives follows from what the threads have done.
     pub fn may_take(&self, token: &Token) -> bool {
-        matches!(*self, Wait::Wakeup { address, ticket, mask, .. } if token.is_for(address, ticket, mask))
+        let tokens = self.rules().tokens;
+        tokens.is_some_and(|Tokens { address, ticket, mask }| token.is_for(address, ticket, mask))
     }
 }

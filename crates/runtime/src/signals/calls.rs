@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::masks::{self, blocked, with_mine};
 use super::{bit, handlers, sending};
 use crate::active;
-use crate::entry::intercept::{export, intercept};
+use crate::entry::intercept::intercept;
 use crate::entry::real::real;
 use crate::os::{identity, system};
 use crate::sync::thread_end::CleanupBuffer;
@@ -26,7 +26,7 @@ unsafe fn bits(set: Set) -> u64 {
 
 /// The thread sends itself a signal, which it has at once, from the kernel.
 fn is_to_self(handle: libc::pthread_t, signal: c_int) -> bool {
-    // SAFETY: asks who is running.
+    // SAFETY: libc knows the thread by its FS base, which `context` keeps right.
     signal != 0 && handle == unsafe { libc::pthread_self() }
 }
 
@@ -48,17 +48,18 @@ intercept! {
     ) -> c_int, when (active() && process == identity::process_id()), calling kill {
         // What nothing blocks, the running thread can have at once, from the kernel.
         if !(1..=64).contains(&signal) || blocked() & bit(signal) == 0 {
-            return kill(real!(getpid() -> libc::pid_t), signal);
+            // SAFETY: both take numbers alone.
+            return unsafe { kill(real!(getpid() -> libc::pid_t), signal) };
         }
         sending::send_to_process(signal, pc);
         0
     }
 
     fn sigwait(set: Set, result: *mut c_int; pc) -> c_int {
-        // SAFETY: the program's set.
+        // SAFETY: the program promises libc a set.
         let wanted = unsafe { bits(set) };
         let Some(signal) = sending::receive(wanted, None, pc) else { return libc::EINTR };
-        // SAFETY: the program's place for the signal.
+        // SAFETY: the program promises libc a place for the signal.
         unsafe { result.write(signal) };
         0
     }
@@ -74,7 +75,7 @@ intercept! {
     }
 
     fn sigsuspend(mask: Set; pc) -> c_int {
-        // SAFETY: the program's set.
+        // SAFETY: the program promises libc a set.
         sending::wait_for_handler(!unsafe { bits(mask) }, pc);
         system::fail(libc::EINTR)
     }
@@ -100,29 +101,31 @@ unsafe fn answer(signal: Option<c_int>, info: Info) -> c_int {
 
 intercept! {
     fn sigaction(signal: c_int, new: *const libc::sigaction, old: *mut libc::sigaction) -> c_int, when (true) {
-        // SAFETY: the program's action, or null.
-        let (result, before) = handlers::exchange(signal, unsafe { new.as_ref() });
+        // SAFETY: the program's action, or null. Its handler is a function for this signal: so much it promises libc.
+        let (result, before) = unsafe { handlers::exchange(signal, new.as_ref()) };
         if result == 0 && !old.is_null() {
-            // SAFETY: the program's place for the action.
+            // SAFETY: the program promises libc a place for the action.
             unsafe { old.write(before) };
         }
         result
     }
 
     fn signal | bsd_signal(signal: c_int, handler: usize) -> usize, when (true) {
-        handlers::set_handler(signal, handler, libc::SA_RESTART)
+        // SAFETY: the program promises libc a function for this signal, or one of the constants.
+        unsafe { handlers::set_handler(signal, handler, libc::SA_RESTART) }
     }
 
     /// What `signal` is to programs that ask for System V's.
     fn __sysv_signal | sysv_signal(signal: c_int, handler: usize) -> usize, when (true) {
-        handlers::set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER)
+        // SAFETY: the program promises libc a function for this signal, or one of the constants.
+        unsafe { handlers::set_handler(signal, handler, libc::SA_RESETHAND | libc::SA_NODEFER) }
     }
 
-    /// A thread's alternate stack. The kernel knows of the running thread's only, and has one of the runtime's where the
-    /// thread has none.
+    /// A thread's alternate stack. The kernel knows of the running thread's only, and has one of the runtime's where
+    /// the thread has none.
     fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int, calling set {
         let before = with_mine(|mine| mine.stack);
-        // SAFETY: the program's stack, or null.
+        // SAFETY: the program promises libc a description of a stack, or null.
         if let Some(new) = unsafe { new.as_ref() } {
             masks::differ();
             let is_disabled = new.ss_flags & libc::SS_DISABLE != 0;
@@ -130,7 +133,8 @@ intercept! {
                 mine.stack = (!is_disabled).then_some(*new);
                 mine.stack()
             });
-            let error = set(&raw const stack, std::ptr::null_mut());
+            // SAFETY: a stack of the program's or of the runtime's, for this thread alone.
+            let error = unsafe { set(&raw const stack, std::ptr::null_mut()) };
             if error != 0 {
                 with_mine(|mine| mine.stack = before);
                 return error;
@@ -138,19 +142,19 @@ intercept! {
         }
         if !old.is_null() {
             let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-            // SAFETY: the program's place for the stack.
+            // SAFETY: the program promises libc a place for the stack.
             unsafe { old.write(before.unwrap_or(none)) };
         }
         0
     }
 
     fn pthread_sigmask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
-        // SAFETY: the program's sets, or null.
+        // SAFETY: the program promises libc sets, or null.
         unsafe { change_mask(how, set, old) }
     }
 
     fn sigprocmask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
-        // SAFETY: the program's sets, or null.
+        // SAFETY: the program promises libc sets, or null.
         match unsafe { change_mask(how, set, old) } {
             0 => 0,
             error => system::fail(error),
@@ -167,7 +171,8 @@ unsafe fn change_mask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
     let wanted = unsafe { set.cast::<u64>().as_ref() }.copied();
     match masks::change(how, wanted) {
         Ok(before) => {
-            // SAFETY: as above. What follows the first word means nothing, and the kernel leaves it alone too.
+            // SAFETY: the caller's promise. What follows the first word means nothing, and the kernel leaves it alone
+            // too.
             if let Some(old) = unsafe { old.cast::<u64>().as_mut() } {
                 *old = before;
             }
@@ -178,13 +183,14 @@ unsafe fn change_mask(how: c_int, set: Set, old: *mut libc::sigset_t) -> c_int {
 }
 
 macro_rules! jumps {
-    ($($name:ident)+) => { export! { $(
-        unsafe extern "C" fn $name(buffer: *mut CleanupBuffer, value: c_int) -> ! {
-            if active() {
-                // SAFETY: the program's buffer, which `setjmp` has filled.
-                handlers::leave(unsafe { &*buffer });
+    ($($name:ident)+) => { intercept! { $(
+        fn $name(buffer: *mut CleanupBuffer, value: c_int) -> !, calling jump {
+            // SAFETY: the program's buffer, which `setjmp` has filled. The function that called `setjmp` has not
+            // returned: the program promises libc so much.
+            unsafe {
+                handlers::leave(&*buffer);
+                jump(buffer, value)
             }
-            real!($name(buffer => *mut CleanupBuffer, value => c_int) -> !)
         }
     )+ } };
 }

@@ -5,19 +5,23 @@
 //! ends the process, the run has failed at the place where the signal came.
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
 
 use threadbare_trace::{End, FailureKind};
-use threadbare_wire::STOP_SIGNAL;
+use threadbare_wire::{CodePlace, STOP_SIGNAL};
 
 use super::bit;
 use super::masks::{self, UNBLOCKABLE, with_mine};
-use crate::active;
 use crate::entry::real::real;
 use crate::entry::{library_code, log, modules};
+use crate::hooks::accesses::{IGNORE, WATCH};
+use crate::hooks::calls;
+use crate::os::system;
 use crate::schedule::carrier::Carrier;
-use crate::schedule::ending::{fail, finish, here};
-use crate::schedule::state;
+use crate::schedule::ending::{fail, finish};
+use crate::schedule::{scheduler, state};
 use crate::sync::thread_end::CleanupBuffer;
+use crate::{ACTIVE, active};
 
 /// All that the kernel delivers to the runtime.
 const CAUGHT: [c_int; 8] = [
@@ -67,7 +71,8 @@ pub fn catch() {
     unsafe { masks::set_kernel_stack(&masks::new_stack()) };
     for signal in CAUGHT {
         // The program was started with some of them ignored, perhaps.
-        let current = real_action(signal, None).1;
+        // SAFETY: there is no new action.
+        let current = unsafe { real_action(signal, None) }.1;
         set_action(signal, libc::sigaction { sa_sigaction: current.sa_sigaction, ..default_action() });
         install(signal);
     }
@@ -79,11 +84,17 @@ fn default_action() -> libc::sigaction {
 }
 
 /// libc's `sigaction`: its result, and the action before.
-fn real_action(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
+///
+/// # Safety
+/// If the new action has a handler, that is a function which the kernel may call for this signal.
+unsafe fn real_action(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
     let mut before = default_action();
     let new = new.map_or(std::ptr::null(), std::ptr::from_ref);
     let old = &raw mut before;
-    let result = real!(sigaction(signal => c_int, new => *const libc::sigaction, old => *mut libc::sigaction) -> c_int);
+    // SAFETY: libc reads the new action and writes to the old one; the caller promises the rest.
+    let result = unsafe {
+        real!(sigaction(signal => c_int, new => *const libc::sigaction, old => *mut libc::sigaction) -> c_int)
+    };
     (result, before)
 }
 
@@ -103,7 +114,8 @@ fn install(signal: c_int) {
     if UNBLOCKABLE.contains(&signal) {
         actual.sa_flags |= libc::SA_NODEFER;
     }
-    real_action(signal, Some(&actual));
+    // SAFETY: `caught` is a handler for any signal.
+    unsafe { real_action(signal, Some(&actual)) };
 }
 
 fn is_handler(action: &libc::sigaction) -> bool {
@@ -111,11 +123,17 @@ fn is_handler(action: &libc::sigaction) -> bool {
 }
 
 /// `sigaction`: its result, and the action before.
-pub fn exchange(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
+///
+/// # Safety
+/// If the new action has a handler, that is a function which may be called for this signal.
+pub unsafe fn exchange(signal: c_int, new: Option<&libc::sigaction>) -> (c_int, libc::sigaction) {
     if active() && new.is_some_and(is_handler) {
         masks::differ();
     }
-    let Some(before) = action(signal) else { return real_action(signal, new) };
+    let Some(before) = action(signal) else {
+        // SAFETY: the caller's promise.
+        return unsafe { real_action(signal, new) };
+    };
     match new {
         Some(&new) => {
             set_action(signal, new);
@@ -140,11 +158,15 @@ fn as_told(signal: c_int, action: libc::sigaction) -> libc::sigaction {
 }
 
 /// Installs a handler the old way; returns the one before.
-pub fn set_handler(signal: c_int, handler: usize, flags: c_int) -> usize {
+///
+/// # Safety
+/// `handler` is a function which may be called for this signal, or one of the constants for none.
+pub unsafe fn set_handler(signal: c_int, handler: usize, flags: c_int) -> usize {
     let mut new = default_action();
     new.sa_sigaction = handler;
     new.sa_flags = flags;
-    match exchange(signal, Some(&new)) {
+    // SAFETY: the caller's promise.
+    match unsafe { exchange(signal, Some(&new)) } {
         (0, before) => before.sa_sigaction,
         _ => libc::SIG_ERR,
     }
@@ -152,7 +174,8 @@ pub fn set_handler(signal: c_int, handler: usize, flags: c_int) -> usize {
 
 /// The program has a handler for this signal.
 pub fn has_handler(signal: c_int) -> bool {
-    is_handler(&exchange(signal, None).1)
+    // SAFETY: there is no new action.
+    is_handler(&unsafe { exchange(signal, None) }.1)
 }
 
 /// Where the kernel delivers a signal to.
@@ -161,17 +184,32 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     let code = unsafe { (*info).si_code };
     let sent = code <= 0;
     if !active() {
-        // SAFETY: the kernel has called this function.
+        // SAFETY: the kernel has called this function, with these arguments.
         return unsafe { act_in_child(signal, sent, info, context) };
+    }
+    if signal == STOP_SIGNAL && code != libc::SI_TKILL {
+        // SAFETY: the kernel's description of what the signal interrupted.
+        stop(unsafe { &*context });
+    }
+    // SAFETY: any bits are an address; for a fault the kernel puts there what was accessed.
+    if !sent && calls::is_overflow(unsafe { (*info).si_addr() } as u64) {
+        // Its calls are too many to be numbered.
+        let at = CodePlace { thread: scheduler::current(), ..CodePlace::default() };
+        finish(&End::Unsupported {
+            message: "more than 8 million nested calls are not supported".into(),
+            at,
+        });
     }
     // What the program was about to access may be what it would die of.
     log::forget_write();
-    state::forget_accesses();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
     let fault = unsafe { fault(signal, sent, &*info, &*context) };
-    if signal == STOP_SIGNAL && code != libc::SI_TKILL {
-        finish(&End::TimeLimit { at: Some(here(fault.pc)) });
+    // The scheduler looks at locks, which are the program's memory. If that is gone, no handler brings it back; and
+    // none may be called that finds the scheduler in use.
+    if scheduler::is_lent() {
+        die_of(&fault);
     }
+    state::forget_accesses();
     let Some(wanted) = action(signal) else { die_of(&fault) };
     if wanted.sa_sigaction == libc::SIG_IGN && sent {
         return;
@@ -187,7 +225,8 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         with_mine(|mine| mine.handling |= bit(signal));
     }
     if wanted.sa_flags & libc::SA_RESETHAND != 0 {
-        set_handler(signal, libc::SIG_DFL, 0);
+        // SAFETY: the default action has no handler.
+        unsafe { set_handler(signal, libc::SIG_DFL, 0) };
     }
     let depth = with_mine(|mine| {
         mine.faults.push(fault);
@@ -199,6 +238,25 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         mine.faults.truncate(depth);
         mine.handling &= !bit(signal);
     });
+}
+
+/// The tool ends the run. Its signal comes at any instruction, be it one of the runtime's that has borrowed a static:
+/// so nothing is borrowed here and nothing allocated.
+fn stop(context: &libc::ucontext_t) -> ! {
+    // The tool sends its signal again and again until the run is over.
+    masks::block_for_good(STOP_SIGNAL);
+    // The unwinder calls functions of libc's. They are no longer the program's calls, and go straight to libc.
+    ACTIVE.store(false, Ordering::Relaxed);
+    WATCH.store(IGNORE, Ordering::Relaxed);
+    let (pc, _) = registers(context);
+    let pc = match modules::is_ours(pc) {
+        true => 0,
+        false if modules::is_system(pc) => modules::users_call(pc),
+        false => pc + 1,
+    };
+    let at = CodePlace { thread: scheduler::current(), stack: calls::last(), pc };
+    log::control().end.put(&End::TimeLimit { at: Some(at) });
+    system::exit(0)
 }
 
 /// Calls the program's handler as the kernel would.
@@ -232,20 +290,26 @@ unsafe fn act_in_child(
         Some(wanted) if wanted.sa_sigaction == libc::SIG_IGN && sent => {}
         _ => {
             // What it would have died of, it dies of, when the fault happens again or the signal comes again.
-            real_action(signal, Some(&default_action()));
-            if sent {
-                // SAFETY: a plain call.
-                unsafe { libc::raise(signal) };
+            // SAFETY: the default action has no handler. A signal that is raised is dealt with as the program wants.
+            unsafe {
+                real_action(signal, Some(&default_action()));
+                if sent {
+                    libc::raise(signal);
+                }
             }
         }
     }
 }
 
+/// The instruction that was interrupted, and the stack pointer.
+fn registers(context: &libc::ucontext_t) -> (u64, u64) {
+    let registers = &context.uc_mcontext.gregs;
+    (registers[libc::REG_RIP as usize] as u64, registers[libc::REG_RSP as usize] as u64)
+}
+
 /// What happened, and where.
 fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucontext_t) -> Fault {
-    let registers = &context.uc_mcontext.gregs;
-    let (pc, stack_pointer) =
-        (registers[libc::REG_RIP as usize] as u64, registers[libc::REG_RSP as usize] as u64);
+    let (pc, stack_pointer) = registers(context);
     // SAFETY: meaningful for faults; for others the union holds other numbers, which are not used.
     let address = unsafe { info.si_addr() } as u64;
     const NEAR: u64 = 1 << 16;
@@ -256,9 +320,9 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
     let pc = match modules::is_ours(pc) {
         false if modules::is_system(pc) && !overflow => modules::users_call(pc),
         false => pc + 1,
-        true if overflow || signal == STOP_SIGNAL => 0,
+        true if overflow => 0,
         true => {
-            // SAFETY: the stack pointer of code that was running.
+            // SAFETY: code was running on this stack, so the kernel has its top mapped; an overflow is no case of this.
             let top = unsafe { (stack_pointer as *const u64).read() };
             if modules::is_ours(top) { 0 } else { top }
         }
@@ -288,7 +352,7 @@ pub fn end_in_handler(code: c_int) {
 /// `abort`: a program with a handler for it has a chance to get away.
 pub fn before_abort() {
     if action(libc::SIGABRT).is_some_and(|action| is_handler(&action)) {
-        // SAFETY: a plain call; comes to `caught`.
+        // SAFETY: the kernel calls `caught`, which is made for it.
         unsafe { libc::raise(libc::SIGABRT) };
     }
 }

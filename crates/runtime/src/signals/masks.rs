@@ -6,6 +6,8 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use threadbare_trace::ThreadIndex;
+
 use threadbare_wire::STOP_SIGNAL;
 
 use super::bit;
@@ -89,7 +91,10 @@ pub unsafe fn set_kernel_stack(stack: &libc::stack_t) {
 pub fn real_mask(how: c_int, set: Option<&libc::sigset_t>, old: Option<&mut libc::sigset_t>) -> c_int {
     let set = set.map_or(std::ptr::null(), std::ptr::from_ref);
     let old = old.map_or(std::ptr::null_mut(), std::ptr::from_mut);
-    real!(pthread_sigmask(how => c_int, set => *const libc::sigset_t, old => *mut libc::sigset_t) -> c_int)
+    // SAFETY: libc reads the one set and writes to the other, both of which are references or null.
+    unsafe {
+        real!(pthread_sigmask(how => c_int, set => *const libc::sigset_t, old => *mut libc::sigset_t) -> c_int)
+    }
 }
 
 /// `pthread_sigmask` for the running thread, with signals as bits: the error, and what was blocked before.
@@ -122,7 +127,7 @@ pub fn blocked() -> u64 {
 }
 
 /// The signals that thread `index` has blocked.
-pub fn blocked_by(sched: &Scheduler, index: usize) -> u64 {
+pub fn blocked_by(sched: &Scheduler, index: ThreadIndex) -> u64 {
     let Signals { mask, hidden, .. } = sched.threads[index].handlers;
     let is_suspended = are_different() && index != scheduler::current();
     hidden | if is_suspended { mask } else { kernel_mask() }
@@ -134,6 +139,14 @@ fn kernel_mask() -> u64 {
     // SAFETY: the mask is written to a place of our own, which has its eight bytes.
     unsafe { system::call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as u64, 0, place, 8, 0, 0]) };
     mask
+}
+
+/// Really blocks a signal, though it may be one of `UNBLOCKABLE`.
+pub fn block_for_good(signal: c_int) {
+    let mask = bit(signal);
+    let place = (&raw const mask) as u64;
+    // SAFETY: the kernel reads the mask from a place of our own, which has its eight bytes.
+    unsafe { system::call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as u64, place, 0, 8, 0, 0]) };
 }
 
 /// What a thread that the running one creates begins with.

@@ -1,12 +1,12 @@
 //! Signals that threads send each other and wait for.
 //!
 //! A signal that is sent with `pthread_kill` is kept for its thread, one that is sent with `kill` for any thread. A
-//! thread takes it when it waits for signals. Otherwise the program's handler is called, at the thread's next operation.
-//! In a thread that waits for a lock, a semaphore or a thread, the handler is called when no thread can run.
+//! thread takes it when it waits for signals. Otherwise the program's handler is called, at the thread's next
+//! operation. In a thread that waits for a lock, a semaphore or a thread, the handler is called when no thread can run.
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, ThreadIndex};
 use threadbare_wire::PROCESS;
 
 use super::bit;
@@ -14,13 +14,13 @@ use super::masks::{blocked, blocked_by};
 use crate::entry::log::Entry;
 use crate::entry::modules::users_call;
 use crate::schedule::scheduler::{self, Operation, Scheduler, point};
-use crate::schedule::wait::{OnSignal, Wait};
+use crate::schedule::wait::{self, OnSignal, Wait};
 use crate::sync::cancellation;
 use crate::time::alarms;
 
 impl Scheduler {
     /// Signals that thread `index` has been sent, or the process.
-    pub fn signals_for(&self, index: usize) -> u64 {
+    pub fn signals_for(&self, index: ThreadIndex) -> u64 {
         self.threads[index].signals | self.signals
     }
 
@@ -31,7 +31,7 @@ impl Scheduler {
 
     /// Some thread does nothing but wait for this signal.
     pub fn is_waited_for(&self, signal: c_int) -> bool {
-        self.alive.iter().any(|index| self.threads[index].wait.signals() & bit(signal) != 0)
+        self.alive.iter().any(|index| self.threads[index].wait.rules().signals & bit(signal) != 0)
     }
 
     /// Sends the process a signal that some thread will have.
@@ -44,13 +44,13 @@ impl Scheduler {
         }
     }
 
-    /// Nobody can run: has somebody who waits for something else handle a signal that was sent.
-    pub fn interrupt(&mut self) -> Option<usize> {
+    /// No thread can run. Interrupts a thread's wait, so that it handles a signal that was sent. Returns the thread.
+    pub fn interrupt(&mut self) -> Option<ThreadIndex> {
         // Where handlers are called again and again and nothing else happens, they do not help.
-        const IN_VAIN: u32 = 100;
+        const MAX_INTERRUPTIONS: u32 = 100;
         let index = self.alive.iter().find(|&index| self.is_due(index) && self.waits_again(index))?;
         self.interruptions += 1;
-        if self.interruptions > IN_VAIN {
+        if self.interruptions > MAX_INTERRUPTIONS {
             return None;
         }
         self.threads[index].interrupted = true;
@@ -59,7 +59,7 @@ impl Scheduler {
     }
 
     /// There is a signal that thread `index` would handle if it were not waiting for something else.
-    pub fn is_due(&self, index: usize) -> bool {
+    pub fn is_due(&self, index: ThreadIndex) -> bool {
         let sent = self.signals_for(index);
         sent != 0
             && self.threads[index].wait.rules().on_signal != OnSignal::IsTaken
@@ -67,7 +67,7 @@ impl Scheduler {
     }
 
     /// Thread `index` waits again after a handler was called.
-    pub fn waits_again(&self, index: usize) -> bool {
+    pub fn waits_again(&self, index: ThreadIndex) -> bool {
         self.threads[index].wait.rules().on_signal == OnSignal::WaitsAgain
     }
 
@@ -80,10 +80,10 @@ impl Scheduler {
 }
 
 /// Sends thread `target` a signal.
-pub fn send_to_thread(target: usize, signal: c_int, pc: u64) {
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Signal, pc, target as u64));
-    Entry::new(EventKind::Signal, pc, target as u64).value(signal as u64).write();
+pub fn send_to_thread(target: ThreadIndex, signal: c_int, pc: u64) {
+    let (object, pc) = (wait::thread_address(target), users_call(pc));
+    point(Operation::new(EventKind::Signal, pc, object));
+    Entry::new(EventKind::Signal, pc, object).value(signal as u64).write();
     scheduler::with(|sched| {
         sched.threads[target].signals |= bit(signal);
         sched.ready.insert(target);

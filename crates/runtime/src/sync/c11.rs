@@ -38,16 +38,16 @@ fn result(error: c_int) -> c_int {
 intercept! {
     /// The routine returns an `int`, which is a pointer whose upper half means nothing.
     fn thrd_create(handle: *mut Handle, routine: Routine, argument: *mut c_void; pc) -> c_int {
-        // SAFETY: the program's place for the handle.
+        // SAFETY: the program promises libc a place for the handle.
         result(unsafe { threads::create(handle, std::ptr::null(), routine, argument, pc) })
     }
 
     fn thrd_join(handle: Handle, value: *mut c_int; pc) -> c_int {
         let mut pointer = std::ptr::null_mut();
-        // SAFETY: a place of our own.
+        // SAFETY: the result is a variable of this function's.
         let error = unsafe { threads::join(handle, &mut pointer, Patience::Endless, pc) };
         if error == 0 && !value.is_null() {
-            // SAFETY: the program's place for the result.
+            // SAFETY: the program promises libc a place for the result.
             unsafe { value.write(pointer as usize as c_int) };
         }
         result(error)
@@ -66,38 +66,38 @@ intercept! {
     }
 
     fn thrd_sleep(duration: Time, rest: *mut libc::timespec; pc) -> c_int {
-        // SAFETY: the program's time.
+        // SAFETY: the program promises libc a time, or null.
         unsafe { sleep::for_duration(duration, pc) };
         0
     }
 
     fn mtx_lock(mutex: MutexPointer; pc) -> c_int, when (!is_left_alone(pc)) {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         result(mutex::lock(unsafe { Mutex::at(mutex) }, Patience::Endless, pc))
     }
 
     fn mtx_trylock(mutex: MutexPointer; pc) -> c_int, when (!is_left_alone(pc)) {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         result(mutex::lock(unsafe { Mutex::at(mutex) }, Patience::None, pc))
     }
 
     fn mtx_timedlock(mutex: MutexPointer, time: Time; pc) -> c_int, when (!is_left_alone(pc)) {
-        // SAFETY: the program passes a mutex and a time.
+        // SAFETY: the program promises libc a mutex and a time.
         result(unsafe { mutex::lock(Mutex::at(mutex), until(time), pc) })
     }
 
     fn mtx_unlock(mutex: MutexPointer; pc) -> c_int, when (!is_left_alone(pc)) {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         result(mutex::unlock(unsafe { Mutex::at(mutex) }, pc))
     }
 
     fn cnd_wait(condition: Condition, mutex: MutexPointer; pc) -> c_int {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         result(condition::wait(condition as u64, unsafe { Mutex::at(mutex) }, None, pc))
     }
 
     fn cnd_timedwait(condition: Condition, mutex: MutexPointer, time: Time; pc) -> c_int {
-        // SAFETY: the program passes a mutex and a time.
+        // SAFETY: the program promises libc a mutex and a time.
         result(unsafe { condition::wait(condition as u64, Mutex::at(mutex), deadline(time), pc) })
     }
 
@@ -113,17 +113,19 @@ intercept! {
     fn cnd_destroy(condition: Condition) {}
 
     fn tss_create(key: *mut libc::pthread_key_t, destructor: Option<Destructor>) -> c_int, calling create {
-        let error = create(key, destructor);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let error = unsafe { create(key, destructor) };
         if let (0, Some(destructor)) = (error, destructor) {
-            // SAFETY: libc has just written it.
-            thread_end::add_key(unsafe { *key }, destructor);
+            // SAFETY: libc has just made the key. The program promises libc that the destructor takes its values.
+            unsafe { thread_end::add_key(*key, destructor) };
         }
         error
     }
 
     fn tss_delete(key: libc::pthread_key_t), calling delete {
         thread_end::remove_key(key);
-        delete(key);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { delete(key) };
     }
 }
 

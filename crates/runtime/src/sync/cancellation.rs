@@ -1,7 +1,8 @@
 //! Cancellation of threads.
 //!
-//! A request takes effect when its thread comes to a cancellation point, or waits at one. Of libc's cancellation points,
-//! those that may wait are modelled. An asynchronous request takes effect at the thread's next operation of any kind.
+//! A request takes effect when its thread comes to a cancellation point, or waits at one. Of libc's cancellation
+//! points, those that may wait are modelled. An asynchronous request takes effect at the thread's next operation of any
+//! kind.
 
 use std::ffi::{c_int, c_void};
 
@@ -11,6 +12,7 @@ use super::{thread_end, threads};
 use crate::entry::log::Entry;
 use crate::entry::modules::users_call;
 use crate::schedule::scheduler::{self, Operation, point};
+use crate::schedule::wait;
 
 /// A thread's part in it.
 #[derive(Clone, Copy, Default)]
@@ -37,9 +39,9 @@ fn mine() -> Cancellation {
 /// Asks thread `handle` to end.
 pub fn request(handle: libc::pthread_t, pc: u64) -> c_int {
     let Some(target) = threads::find(handle) else { return libc::ESRCH };
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Cancel, pc, target as u64));
-    Entry::new(EventKind::Cancel, pc, target as u64).value(target as u64).write();
+    let (object, pc) = (wait::thread_address(target), users_call(pc));
+    point(Operation::new(EventKind::Cancel, pc, object));
+    Entry::new(EventKind::Cancel, pc, object).value(object).write();
     scheduler::with(|sched| {
         sched.threads[target].cancellation.requested = true;
         sched.ready.insert(target);

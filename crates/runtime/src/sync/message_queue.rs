@@ -221,7 +221,7 @@ pub fn receive(descriptor: c_int, room: usize, patience: Patience, pc: u64) -> R
     let message = open.queue.take().ok_or(libc::EAGAIN)?;
     done(&open, pc);
     state::learns(u64::from(message.priority));
-    // SAFETY: bytes of our own.
+    // SAFETY: the message owns these bytes.
     unsafe { state::learns_bytes(message.bytes.as_ptr() as u64, message.bytes.len() as u64) };
     Ok(message)
 }

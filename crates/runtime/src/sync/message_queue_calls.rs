@@ -127,7 +127,7 @@ fn result(done: Result<(), c_int>) -> c_int {
 intercept! {
     /// The last two arguments are there only with `O_CREAT`.
     fn mq_open(name: Name, flags: c_int, mode: c_uint, attributes: AttributesIn; pc) -> c_int {
-        // SAFETY: the program's name and attributes.
+        // SAFETY: the program promises libc a string, and attributes or null.
         unsafe { open(name, flags, attributes, pc) }.unwrap_or_else(fail)
     }
 
@@ -142,17 +142,17 @@ intercept! {
     }
 
     fn mq_unlink(name: Name; pc) -> c_int {
-        // SAFETY: the program's name.
+        // SAFETY: the program promises libc a string.
         result(unsafe { checked(name) }.and_then(|name| message_queue::unlink(name, pc)))
     }
 
     fn mq_send(queue: c_int, bytes: *const u8, len: usize, priority: c_uint; pc) -> c_int {
-        // SAFETY: the program's message.
+        // SAFETY: the program promises libc so many bytes.
         result(unsafe { send(queue, bytes, len, priority, std::ptr::null(), pc) })
     }
 
     fn mq_timedsend(queue: c_int, bytes: *const u8, len: usize, priority: c_uint, time: Time; pc) -> c_int {
-        // SAFETY: the program's message and time.
+        // SAFETY: the program promises libc so many bytes, and a time or null.
         result(unsafe { send(queue, bytes, len, priority, time, pc) })
     }
 
@@ -170,24 +170,24 @@ intercept! {
 
     fn mq_getattr(queue: c_int, attributes: AttributesOut; pc) -> c_int {
         let found = message_queue::attributes(queue, None, pc);
-        // SAFETY: the program's place for the attributes.
+        // SAFETY: the program promises libc a place for the attributes.
         result(found.map(|found| unsafe { tell(&found, attributes) }))
     }
 
     fn mq_setattr(queue: c_int, new: AttributesIn, old: AttributesOut; pc) -> c_int {
-        // SAFETY: the program's attributes, or null.
+        // SAFETY: the program promises libc attributes, or null.
         let flags = unsafe { new.as_ref() }.map(|new| new.mq_flags);
         let nonblocking = i64::from(libc::O_NONBLOCK);
         if flags.is_some_and(|flags| flags & !nonblocking != 0) {
             return fail(libc::EINVAL);
         }
         let before = message_queue::attributes(queue, flags.map(|flags| flags & nonblocking != 0), pc);
-        // SAFETY: the program's place for the attributes.
+        // SAFETY: the program promises libc a place for the attributes.
         result(before.map(|before| unsafe { tell(&before, old) }))
     }
 
     fn mq_notify(queue: c_int, event: *const libc::sigevent; pc) -> c_int {
-        // SAFETY: the program's wish, or null.
+        // SAFETY: the program promises libc a description of what it wants, or null.
         let event = unsafe { event.as_ref() };
         if event.is_some_and(|event| event.sigev_notify != libc::SIGEV_NONE) {
             let what = "a message queue that sends a signal or starts a thread (mq_notify) is not supported";

@@ -1,8 +1,10 @@
 //! The primitives that threads synchronise with: locks, condition variables, semaphores, futexes, threads themselves.
 //!
 //! One file models one primitive: its state, its rules, and the events that its operations leave. The functions that
-//! a program calls are apart from that, in [`pthread`], [`c11`] and [`stream_lock`]. What a thread can wait for is
-//! listed once, in `schedule::wait`. Pipes, sockets and polling are in `os`, sleeping is in `time`.
+//! a program calls are apart from that, in [`pthread`], [`c11`] and [`message_queue_calls`]. Two files hold both. In
+//! [`once`], `pthread_once` itself has to call the routine, which may throw. In [`stream_lock`], the functions of stdio
+//! only wait for a lock and go on to libc. What a thread can wait for is listed once, in `schedule::wait`. Pipes,
+//! sockets and polling are in `os`, sleeping is in `time`.
 //!
 //! The state of a pthread object lives where glibc keeps it: in the object itself, in glibc's layout. So static
 //! initialisers, `*_init`, `sem_getvalue`, copies and re-use of memory all work as they would, and there is nothing to

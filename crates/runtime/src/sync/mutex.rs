@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use threadbare_trace::{EventKind, Outcome};
+use threadbare_trace::{EventKind, Outcome, ThreadIndex};
 
 use super::Patience;
 use crate::entry::log::Entry;
@@ -58,13 +58,13 @@ impl Mutex {
         self.lock.get() == 0
     }
 
-    pub fn is_owned_by(&self, thread: usize) -> bool {
-        !self.is_free() && self.owner.get() == thread as c_int + 1
+    pub fn is_owned_by(&self, thread: ThreadIndex) -> bool {
+        !self.is_free() && self.owner.get() == thread.number() as c_int + 1
     }
 
     /// The index of the thread that holds it.
-    pub fn owner(&self) -> Option<usize> {
-        usize::try_from(self.owner.get()).ok()?.checked_sub(1)
+    pub fn owner(&self) -> Option<ThreadIndex> {
+        u32::try_from(self.owner.get()).ok()?.checked_sub(1).map(ThreadIndex::new)
     }
 
     pub fn is_robust(&self) -> bool {
@@ -77,20 +77,20 @@ impl Mutex {
 
     /// Its owner ended without unlocking it, which only a robust mutex gets over.
     fn is_orphan(&self, sched: &Scheduler) -> bool {
-        let has_ended = |owner: usize| sched.threads.get(owner).is_some_and(|owner| owner.done);
+        let has_ended = |owner: ThreadIndex| sched.threads.get(owner).is_some_and(|owner| owner.done);
         self.is_robust() && !self.is_free() && self.owner().is_some_and(has_ended)
     }
 
-    /// A lock by `thread` returns, be it with an error.
-    pub fn can_lock(&self, sched: &Scheduler, thread: usize) -> bool {
+    /// An attempt of `thread` to lock it would return, with success or with an error.
+    pub fn can_lock(&self, sched: &Scheduler, thread: ThreadIndex) -> bool {
         self.is_free()
             || self.is_owned_by(thread) && matches!(self.kind(), Mutex::RECURSIVE | Mutex::ERROR_CHECK)
             || self.is_orphan(sched)
     }
 
-    fn set_owner(&self, thread: usize) {
+    fn set_owner(&self, thread: ThreadIndex) {
         self.lock.set(1);
-        self.owner.set(thread as c_int + 1);
+        self.owner.set(thread.number() as c_int + 1);
         self.users.set(1);
     }
 
@@ -101,7 +101,7 @@ impl Mutex {
     }
 
     /// Takes it after a condition wait: once more if the thread holds it already.
-    pub fn retake(&self, thread: usize) {
+    pub fn retake(&self, thread: ThreadIndex) {
         if self.is_owned_by(thread) {
             self.count.set(self.count.get() + 1);
         } else {
@@ -110,7 +110,7 @@ impl Mutex {
     }
 
     /// Takes it if its kind allows that.
-    fn take(&self, sched: &Scheduler, me: usize, patience: Patience) -> (Outcome, c_int) {
+    fn take(&self, sched: &Scheduler, me: ThreadIndex, patience: Patience) -> (Outcome, c_int) {
         match self.kind() {
             _ if self.is_robust() && self.owner.get() == Mutex::LOST => {
                 (Outcome::Error, libc::ENOTRECOVERABLE)
@@ -184,4 +184,73 @@ pub fn make_consistent(mutex: &Mutex) -> c_int {
     }
     mutex.count.set(mutex.count.get() & !Mutex::INCONSISTENT);
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::test_support::{FIRST, SECOND, with_threads};
+
+    fn mutex(kind: c_int) -> Mutex {
+        let [lock, owner, kind] = [0, 0, kind].map(Cell::new);
+        Mutex { lock, count: Cell::new(0), owner, users: Cell::new(0), kind }
+    }
+
+    /// What a thread finds that locks a mutex it holds, by kind: only some kinds come back from that.
+    #[test]
+    fn locking_twice() {
+        with_threads(2, Plan::default(), |sched| {
+            let again = |kind, patience| {
+                let mutex = mutex(kind);
+                assert_eq!(mutex.take(sched, FIRST, patience), (Outcome::Done, 0));
+                (mutex.can_lock(sched, FIRST), mutex.take(sched, FIRST, patience))
+            };
+            const NORMAL: c_int = 0;
+            assert_eq!(again(NORMAL, Patience::Endless), (false, (Outcome::Failed, libc::EBUSY)));
+            assert_eq!(again(Mutex::RECURSIVE, Patience::Endless), (true, (Outcome::Done, 0)));
+            assert_eq!(again(Mutex::ERROR_CHECK, Patience::Endless), (true, (Outcome::Error, libc::EDEADLK)));
+            assert_eq!(again(Mutex::ERROR_CHECK, Patience::None), (true, (Outcome::Failed, libc::EBUSY)));
+        });
+    }
+
+    /// Another thread's mutex cannot be had, whatever its kind, and its owner is known.
+    #[test]
+    fn owners() {
+        with_threads(3, Plan::default(), |sched| {
+            for kind in [0, Mutex::RECURSIVE, Mutex::ERROR_CHECK, Mutex::ROBUST] {
+                let mutex = mutex(kind);
+                assert_eq!(mutex.owner(), None);
+                mutex.take(sched, FIRST, Patience::Endless);
+                assert_eq!(mutex.owner(), Some(FIRST));
+                assert!(mutex.is_owned_by(FIRST) && !mutex.is_owned_by(SECOND));
+                assert!(!mutex.can_lock(sched, SECOND));
+                assert_eq!(mutex.take(sched, SECOND, Patience::None), (Outcome::Failed, libc::EBUSY));
+            }
+        });
+    }
+
+    /// The mutex of a thread that has ended: a robust one is inherited and has to be made consistent, others are lost.
+    #[test]
+    fn orphans() {
+        with_threads(3, Plan::default(), |sched| {
+            let [robust, plain] = [Mutex::ROBUST, 0].map(mutex);
+            for mutex in [&robust, &plain] {
+                mutex.take(sched, FIRST, Patience::Endless);
+            }
+            sched.threads[FIRST].done = true;
+            assert!(robust.can_lock(sched, SECOND) && !plain.can_lock(sched, SECOND));
+            assert_eq!(robust.take(sched, SECOND, Patience::Endless), (Outcome::Done, libc::EOWNERDEAD));
+            assert!(robust.is_inconsistent());
+            assert_eq!([make_consistent(&robust), make_consistent(&robust)], [0, libc::EINVAL]);
+            robust.set_free();
+            robust.owner.set(Mutex::LOST);
+            assert_eq!(robust.owner(), None);
+            assert_eq!(
+                robust.take(sched, SECOND, Patience::Endless),
+                (Outcome::Error, libc::ENOTRECOVERABLE)
+            );
+        });
+    }
 }

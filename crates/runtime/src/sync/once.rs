@@ -56,13 +56,15 @@ impl Once {
     }
 }
 
-/// 1 when the caller is to run the routine.
+/// 1 when the caller is to run the routine. `intercept!` cannot make this function: what calls the routine must be
+/// `pthread_once` itself, below. So it also passes a call on by hand.
 unsafe extern "C" fn enter(control: *mut c_int, routine: extern "C" fn(), pc: u64) -> c_int {
     if is_left_alone(pc) {
-        real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int) };
         return 0;
     }
-    // SAFETY: the program's promise to `pthread_once`.
+    // SAFETY: the program promises libc a control that stays one while threads use it.
     let once = unsafe { Once::at(control) };
     let (address, pc) = (once.address(), users_call(pc));
     point(Operation::new(EventKind::OnceEnter, pc, address).waiting(Wait::Once(once)));
@@ -75,13 +77,13 @@ unsafe extern "C" fn enter(control: *mut c_int, routine: extern "C" fn(), pc: u6
 }
 
 unsafe extern "C" fn leave(control: *mut c_int, pc: u64) {
-    // SAFETY: the program's promise to `pthread_once`.
+    // SAFETY: the program promises libc a control that stays one while threads use it.
     unsafe { Once::at(control) }.leave(Once::DONE, Outcome::Done, pc);
 }
 
 /// The routine threw: it has not been run.
 unsafe extern "C" fn abandon(control: *mut c_int, pc: u64) {
-    // SAFETY: the program's promise to `pthread_once`.
+    // SAFETY: the program promises libc a control that stays one while threads use it.
     unsafe { Once::at(control) }.leave(Once::NEW, Outcome::Error, pc);
 }
 

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use threadbare_trace::ThreadIndex;
+
 use super::barrier::{self, Barrier};
 use super::mutex::{self, Mutex};
 use super::rwlock::{self, RwLock};
@@ -11,8 +13,8 @@ use super::thread_end::{self, CleanupBuffer, Destructor};
 use super::{Patience, cancellation, condition, threads};
 use crate::entry::intercept::intercept;
 use crate::entry::modules::is_left_alone;
-use crate::schedule::scheduler;
 use crate::schedule::thread::Routine;
+use crate::schedule::{context, scheduler};
 use crate::time::clock::{Clock, deadline, until};
 
 type MutexPointer = *mut libc::pthread_mutex_t;
@@ -31,7 +33,7 @@ macro_rules! locks {
         => $operation:path, $model:ident, $patience:expr;)+) => {
         intercept! { $(
             fn $name($object: $pointer $(, $arg: $ty)*; $pc) -> c_int $(, when ($($condition)+))? {
-                // SAFETY: the program passes an object of this kind, and a time where there is one.
+                // SAFETY: the program promises libc an object of this kind, and a time where there is one.
                 unsafe { $operation($model::at($object), $patience, $pc) }
             }
         )+ }
@@ -66,51 +68,51 @@ locks! {
 
 intercept! {
     fn pthread_mutex_unlock(mutex: MutexPointer; pc) -> c_int, when (!is_left_alone(pc)) {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         mutex::unlock(unsafe { Mutex::at(mutex) }, pc)
     }
 
     fn pthread_mutex_consistent(mutex: MutexPointer; pc) -> c_int, when (!is_left_alone(pc)) {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         mutex::make_consistent(unsafe { Mutex::at(mutex) })
     }
 
     fn pthread_spin_unlock(lock: Spin; pc) -> c_int {
-        // SAFETY: the program passes a spin lock.
+        // SAFETY: the program promises libc a spin lock.
         spin_lock::unlock(unsafe { SpinLock::at(lock) }, pc)
     }
 
     fn pthread_rwlock_unlock(lock: RwLockPointer; pc) -> c_int {
-        // SAFETY: the program passes a read-write lock.
+        // SAFETY: the program promises libc a read-write lock.
         rwlock::unlock(unsafe { RwLock::at(lock) }, pc)
     }
 
     fn sem_post(semaphore: SemaphorePointer; pc) -> c_int {
-        // SAFETY: the program passes a semaphore.
+        // SAFETY: the program promises libc a semaphore.
         semaphore::post(unsafe { Semaphore::at(semaphore) }, pc)
     }
 
     fn pthread_barrier_wait(barrier: *mut libc::pthread_barrier_t; pc) -> c_int {
-        // SAFETY: the program passes a barrier.
+        // SAFETY: the program promises libc a barrier.
         barrier::wait(unsafe { Barrier::at(barrier) }, pc)
     }
 }
 
 intercept! {
     fn pthread_cond_wait @ c"GLIBC_2.3.2" (condition: Condition, mutex: MutexPointer; pc) -> c_int {
-        // SAFETY: the program passes a mutex.
+        // SAFETY: the program promises libc a mutex.
         condition::wait(condition as u64, unsafe { Mutex::at(mutex) }, None, pc)
     }
 
     fn pthread_cond_timedwait @ c"GLIBC_2.3.2" (
         condition: Condition, mutex: MutexPointer, time: Time; pc
     ) -> c_int {
-        // SAFETY: the program passes a mutex and a time.
+        // SAFETY: the program promises libc a mutex and a time.
         unsafe { condition::wait(condition as u64, Mutex::at(mutex), deadline(time), pc) }
     }
 
     fn pthread_cond_clockwait(condition: Condition, mutex: MutexPointer, clock: Clock, time: Time; pc) -> c_int {
-        // SAFETY: the program passes a mutex and a time.
+        // SAFETY: the program promises libc a mutex and a time.
         unsafe { condition::wait(condition as u64, Mutex::at(mutex), deadline(time), pc) }
     }
 
@@ -132,27 +134,27 @@ intercept! {
     fn pthread_create(
         handle: *mut Handle, attributes: *const libc::pthread_attr_t, routine: Routine, argument: *mut c_void; pc
     ) -> c_int {
-        // SAFETY: the program's place for the handle, and its attributes.
+        // SAFETY: the program promises libc a place for the handle, and its attributes.
         unsafe { threads::create(handle, attributes, routine, argument, pc) }
     }
 
     fn pthread_join(handle: Handle, result: Result; pc) -> c_int {
-        // SAFETY: the program's place for the result.
+        // SAFETY: the program promises libc a place for the result.
         unsafe { threads::join(handle, result, Patience::Endless, pc) }
     }
 
     fn pthread_tryjoin_np(handle: Handle, result: Result; pc) -> c_int {
-        // SAFETY: the program's place for the result.
+        // SAFETY: the program promises libc a place for the result.
         unsafe { threads::join(handle, result, Patience::None, pc) }
     }
 
     fn pthread_timedjoin_np(handle: Handle, result: Result, time: Time; pc) -> c_int {
-        // SAFETY: the program's place for the result, and its time.
+        // SAFETY: the program promises libc a place for the result, and a time or null.
         unsafe { threads::join(handle, result, until(time), pc) }
     }
 
     fn pthread_clockjoin_np(handle: Handle, result: Result, clock: Clock, time: Time; pc) -> c_int {
-        // SAFETY: the program's place for the result, and its time.
+        // SAFETY: the program promises libc a place for the result, and a time or null.
         unsafe { threads::join(handle, result, until(time), pc) }
     }
 
@@ -160,16 +162,34 @@ intercept! {
         threads::detach(handle, pc)
     }
 
+    /// The attributes of a thread. glibc was given the stack and does not know of the guard below it. Rust's standard
+    /// library needs one.
+    fn pthread_getattr_np(handle: Handle, attributes: *mut libc::pthread_attr_t) -> c_int, calling ask {
+        let (mut start, mut bytes) = (std::ptr::null_mut(), 0);
+        // SAFETY: the program promises libc a thread, and a place for the attributes. libc has initialised them there
+        // if there was no error.
+        unsafe {
+            let error = ask(handle, attributes);
+            let is_told = error == 0 && libc::pthread_attr_getstack(attributes, &mut start, &mut bytes) == 0;
+            if is_told && context::is_in_slot(start as u64) {
+                libc::pthread_attr_setguardsize(attributes, 4096);
+            }
+            error
+        }
+    }
+
     fn pthread_exit(result: *mut c_void) -> ! {
         thread_end::exit(result)
     }
 
     fn __pthread_register_cancel(buffer: *mut CleanupBuffer) {
-        scheduler::with_me(|me| me.cleanups.push(buffer));
+        // SAFETY: what the compiler makes of `pthread_cleanup_push` fills the buffer and unregisters it before it
+        // returns.
+        scheduler::with_me(|me| unsafe { me.duties.add_cleanup(buffer) });
     }
 
     fn __pthread_unregister_cancel(buffer: *mut CleanupBuffer) {
-        scheduler::with_me(|me| me.cleanups.retain(|&other| other != buffer));
+        scheduler::with_me(|me| me.duties.remove_cleanup(buffer));
     }
 
     /// A clean-up handler has run: on with the unwinding.
@@ -180,23 +200,26 @@ intercept! {
     /// C++ and Rust register destructors of thread-local variables here. The main thread's are left to libc.
     fn __cxa_thread_atexit_impl(
         destructor: Destructor, object: *mut c_void, library: *mut c_void
-    ) -> c_int, when (crate::active() && scheduler::current() != 0) {
-        scheduler::with_me(|me| me.destructors.push((destructor, object)));
+    ) -> c_int, when (crate::active() && scheduler::current() != ThreadIndex::MAIN) {
+        // SAFETY: the compiler registers both for the end of the thread.
+        scheduler::with_me(|me| unsafe { me.duties.add_destructor(destructor, object) });
         0
     }
 
     fn pthread_key_create(key: *mut libc::pthread_key_t, destructor: Option<Destructor>) -> c_int, calling create {
-        let error = create(key, destructor);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let error = unsafe { create(key, destructor) };
         if let (0, Some(destructor)) = (error, destructor) {
-            // SAFETY: libc has just written it.
-            thread_end::add_key(unsafe { *key }, destructor);
+            // SAFETY: libc has just made the key. The program promises libc that the destructor takes its values.
+            unsafe { thread_end::add_key(*key, destructor) };
         }
         error
     }
 
     fn pthread_key_delete(key: libc::pthread_key_t) -> c_int, calling delete {
         thread_end::remove_key(key);
-        delete(key)
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        unsafe { delete(key) }
     }
 }
 
@@ -213,7 +236,7 @@ intercept! {
         const DISABLE: c_int = 1;
         let new = state == DISABLE;
         let before = scheduler::with_me(|me| std::mem::replace(&mut me.cancellation.disabled, new));
-        // SAFETY: the program's place for the old setting, or null.
+        // SAFETY: the program promises libc a place for the old setting, or null.
         unsafe { store(before, old) }
     }
 
@@ -221,7 +244,7 @@ intercept! {
         const ASYNCHRONOUS: c_int = 1;
         let new = kind == ASYNCHRONOUS;
         let before = scheduler::with_me(|me| std::mem::replace(&mut me.cancellation.asynchronous, new));
-        // SAFETY: the program's place for the old setting, or null.
+        // SAFETY: the program promises libc a place for the old setting, or null.
         unsafe { store(before, old) }
     }
 }

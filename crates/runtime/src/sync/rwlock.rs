@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ffi::c_int;
 
-use threadbare_trace::{EventKind, Outcome};
+use threadbare_trace::{EventKind, Outcome, ThreadIndex};
 
 use super::Patience;
 use crate::entry::log::Entry;
@@ -38,8 +38,8 @@ impl RwLock {
     }
 
     /// The index of the thread that holds it for writing.
-    pub fn writer(&self) -> Option<usize> {
-        (self.writer.get() as usize).checked_sub(1)
+    pub fn writer(&self) -> Option<ThreadIndex> {
+        self.writer.get().checked_sub(1).map(ThreadIndex::new)
     }
 
     /// Readers wait for writers that wait (`PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`, and Rust's locks).
@@ -58,7 +58,7 @@ impl RwLock {
     }
 
     fn has_waiting_writer(&self, sched: &Scheduler) -> bool {
-        let waits = |index: usize| matches!(sched.threads[index].wait, Wait::WriteLock(of) if of.address() == self.address());
+        let waits = |index: ThreadIndex| matches!(sched.threads[index].wait, Wait::WriteLock(of) if of.address() == self.address());
         sched.alive.iter().any(waits)
     }
 }
@@ -109,7 +109,7 @@ fn take_exclusive(lock: &RwLock, pc: u64, timed_out: bool) -> c_int {
     let (outcome, error) = match (timed_out, lock.can_write()) {
         (true, _) => (Outcome::TimedOut, libc::ETIMEDOUT),
         (false, true) => {
-            lock.writer.set(scheduler::current() as u32 + 1);
+            lock.writer.set(scheduler::current().number() + 1);
             (Outcome::Done, 0)
         }
         (false, false) => (Outcome::Failed, libc::EBUSY),
@@ -140,4 +140,47 @@ pub fn unlock(lock: &RwLock, pc: u64) -> c_int {
     }
     scheduler::released(address);
     0
+}
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::Plan;
+
+    use super::*;
+    use crate::schedule::test_support::{FIRST, with_threads};
+
+    fn lock(readers: u32, writer: u32, preference: u32) -> &'static RwLock {
+        let [readers, writer] = [readers, writer].map(Cell::new);
+        Box::leak(Box::new(RwLock { readers, unused: [0; 5], writer, unused_too: [0; 5], preference }))
+    }
+
+    /// Readers share a lock, and a writer has it alone.
+    #[test]
+    fn readers_and_writers() {
+        with_threads(1, Plan::default(), |sched| {
+            let may = |readers, writer| {
+                let lock = lock(readers, writer, 0);
+                (lock.can_read(sched), lock.can_write())
+            };
+            assert_eq!([may(0, 0), may(2, 0), may(0, 1)], [(true, true), (true, false), (false, false)]);
+            assert_eq!(lock(0, 2, 0).writer(), Some(FIRST));
+            assert_eq!(lock(0, 0, 0).writer(), None);
+        });
+    }
+
+    /// A writer that waits keeps new readers out only where the lock prefers writers, and only while others read.
+    #[test]
+    fn preference() {
+        const WRITERS: u32 = 2;
+        with_threads(2, Plan::default(), |sched| {
+            let mut may_read = |lock: &'static RwLock, waits_for: &'static RwLock| {
+                sched.threads[FIRST].wait = Wait::WriteLock(waits_for);
+                lock.can_read(sched)
+            };
+            let [preferring, plain, free] =
+                [(1, WRITERS), (1, 0), (0, WRITERS)].map(|(readers, to)| lock(readers, 0, to));
+            assert!(!may_read(preferring, preferring));
+            assert!(may_read(preferring, plain) && may_read(plain, plain) && may_read(free, free));
+        });
+    }
 }

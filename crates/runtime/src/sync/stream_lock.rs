@@ -1,8 +1,8 @@
 //! `flockfile`: a lock on a stream that a thread may hold for longer than one call.
 //!
-//! The runtime keeps a lock of its own for each stream. libc's lock is not taken, because another thread may run while it
-//! is held. Functions that use a stream wait until no other thread has locked it. No thread runs between that and their
-//! own work, so they need not hold the lock.
+//! The runtime keeps a lock of its own for each stream. libc's lock is not taken, because another thread may run while
+//! it is held. Functions that use a stream wait until no other thread has locked it. No thread runs between that and
+//! their own work, so they need not hold the lock.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_void};
@@ -54,7 +54,8 @@ unsafe extern "C" {
     static stderr: Stream;
 }
 
-/// Waits until no other thread has locked the stream.
+/// Waits until no other thread has locked the stream. All calls go on to libc afterwards, so while the runtime is
+/// inactive there is just no wait.
 fn wait_for(stream: Stream, pc: u64) {
     if !active() {
         return;
@@ -78,12 +79,7 @@ macro_rules! uses_stream {
             extern "C" fn before(arguments: &[Stream; 6], pc: u64) -> *mut c_void {
                 let _ = arguments;
                 wait_for(uses_stream!(@stream arguments $stream), pc);
-                use std::sync::atomic::{AtomicPtr, Ordering};
-                static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
-                if FOUND.load(Ordering::Relaxed).is_null() {
-                    FOUND.store(real::find(real::name!($name), None), Ordering::Relaxed);
-                }
-                FOUND.load(Ordering::Relaxed)
+                real::found!($name, None)
             }
             naked_asm!(
                 ".cfi_startproc",
@@ -136,11 +132,11 @@ macro_rules! uses_stream {
         }
         }
     )+ };
-    // SAFETY: libc's own, which it sets before anybody can use them.
+    // SAFETY: libc sets it before the program's code runs, and the program keeps a stream there.
     (@stream $arguments:ident stdin) => { unsafe { stdin } };
-    // SAFETY: as above.
+    // SAFETY: libc sets it before the program's code runs, and the program keeps a stream there.
     (@stream $arguments:ident stdout) => { unsafe { stdout } };
-    // SAFETY: as above.
+    // SAFETY: libc sets it before the program's code runs, and the program keeps a stream there.
     (@stream $arguments:ident stderr) => { unsafe { stderr } };
     (@stream $arguments:ident $index:literal) => { $arguments[$index] };
 }

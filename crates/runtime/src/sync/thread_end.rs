@@ -14,8 +14,43 @@ pub type Destructor = unsafe extern "C" fn(*mut c_void);
 /// Destructors of thread-specific keys, by key.
 static KEYS: Carrier<Vec<(libc::pthread_key_t, Destructor)>> = Carrier::new(Vec::new());
 
+/// What a thread has to do when it ends.
+#[derive(Default)]
+pub struct Duties {
+    /// Destructors of thread-local variables, with the variables.
+    destructors: Vec<(Destructor, *mut c_void)>,
+    /// Clean-up handlers of C code, innermost last.
+    cleanups: Vec<*mut CleanupBuffer>,
+}
+
+impl Duties {
+    /// The thread destroys a variable when it ends.
+    ///
+    /// # Safety
+    /// The destructor may be called with the object then.
+    pub unsafe fn add_destructor(&mut self, destructor: Destructor, object: *mut c_void) {
+        self.destructors.push((destructor, object));
+    }
+
+    /// The thread jumps to `buffer` when it is unwound that far.
+    ///
+    /// # Safety
+    /// `setjmp` has filled the buffer in a function of this thread that calls
+    /// [`remove_cleanup`](Duties::remove_cleanup) before it returns.
+    pub unsafe fn add_cleanup(&mut self, buffer: *mut CleanupBuffer) {
+        self.cleanups.push(buffer);
+    }
+
+    pub fn remove_cleanup(&mut self, buffer: *mut CleanupBuffer) {
+        self.cleanups.retain(|&other| other != buffer);
+    }
+}
+
 /// The program has made a key.
-pub fn add_key(key: libc::pthread_key_t, destructor: Destructor) {
+///
+/// # Safety
+/// The key exists until [`remove_key`], and the destructor may be called with any value that a thread has for it.
+pub unsafe fn add_key(key: libc::pthread_key_t, destructor: Destructor) {
     KEYS.with(|keys| keys.push((key, destructor)));
 }
 
@@ -61,17 +96,17 @@ pub fn exit(result: *mut c_void) -> ! {
         const END_OF_STACK: c_int = 16;
         const NO_REASON: c_int = 0;
         let base = log::stack_span(scheduler::current()).base;
-        // SAFETY: the unwinder's context.
+        // SAFETY: the unwinder calls this with a context that is valid during the call.
         let stack_pointer = unsafe { _Unwind_GetCFA(context) } as u64;
-        if let Some(buffer) = scheduler::with_me(|me| me.cleanups.last().copied()) {
-            // SAFETY: `__pthread_register_cancel` was given it by a function of this thread, whose frame is still
-            // there: it unregisters the buffer before it returns.
+        if let Some(buffer) = scheduler::with_me(|me| me.duties.cleanups.last().copied()) {
+            // SAFETY: whoever called `add_cleanup` promised that its function has not returned.
             if actions & END_OF_STACK != 0 || unsafe { (*buffer).stack_pointer() } <= stack_pointer {
                 scheduler::with_me(|me| {
-                    me.cleanups.pop();
+                    me.duties.cleanups.pop();
                     me.result = result;
                 });
-                // SAFETY: as above. The code there calls the handler and then `__pthread_unwind_next`.
+                // SAFETY: whoever called `add_cleanup` promised that `setjmp` has filled it. The code there calls the
+                // handler and then `__pthread_unwind_next`.
                 unsafe { siglongjmp(buffer, 1) };
             }
         }
@@ -116,8 +151,8 @@ impl CleanupBuffer {
 /// Destroys the running thread's C++ and Rust thread-locals, as the end of a thread does and `exit` too. (The
 /// main thread's are libc's.)
 pub fn run_thread_locals() {
-    while let Some((destructor, object)) = scheduler::with_me(|me| me.destructors.pop()) {
-        // SAFETY: the program registered both for this.
+    while let Some((destructor, object)) = scheduler::with_me(|me| me.duties.destructors.pop()) {
+        // SAFETY: whoever called `add_destructor` promised that it may be called with this object.
         unsafe { destructor(object) };
     }
 }
@@ -130,7 +165,7 @@ fn run_keys() {
         // A destructor may make and delete keys.
         for i in 0.. {
             let Some((key, destructor)) = KEYS.with(|keys| keys.get(i).copied()) else { break };
-            // SAFETY: a key that exists, on the running thread's own storage.
+            // SAFETY: whoever called `add_key` promised that the key exists and that its destructor takes its values.
             unsafe {
                 let value = libc::pthread_getspecific(key);
                 if !value.is_null() {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::{End, EventKind, Outcome};
+use threadbare_trace::{End, EventKind, Outcome, ThreadIndex};
 use threadbare_wire::{MAX_THREADS, StackSpan};
 
 use super::{Patience, cancellation, thread_end};
@@ -17,7 +17,7 @@ use crate::schedule::context::{self, Context, POOL_STACK, Stack};
 use crate::schedule::ending::finish;
 use crate::schedule::scheduler::{self, Operation, point};
 use crate::schedule::thread::{Routine, Thread};
-use crate::schedule::wait::Wait;
+use crate::schedule::wait::{self, Wait};
 use crate::signals::masks;
 
 /// Contexts made ahead, by thread index; the main thread's entry stays empty.
@@ -30,11 +30,11 @@ const MAX_AHEAD: usize = 1000;
 /// Makes contexts for threads 1 to `count`, or as many as is good.
 pub fn ensure_contexts(count: usize) {
     let made = CONTEXTS.with(|contexts| contexts.len());
-    for index in made..=count.min(MAX_AHEAD) {
-        let slot = Stack::Slot { index: index as u64, bytes: POOL_STACK };
-        // SAFETY: the stack is a slot.
+    for index in (made..=count.min(MAX_AHEAD)).map(ThreadIndex::at) {
+        let slot = Stack::Slot { index, bytes: POOL_STACK };
+        // SAFETY: a slot's memory is kept for its thread by `layout`.
         let new = || unsafe { context::create(slot) };
-        let context = if index == 0 { None } else { heap::for_runtime(new).ok() };
+        let context = if index == ThreadIndex::MAIN { None } else { heap::for_runtime(new).ok() };
         CONTEXTS.with(|contexts| contexts.push(context));
     }
 }
@@ -55,10 +55,10 @@ pub unsafe fn create(
     }
     let pc = users_call(pc);
     point(Operation::new(EventKind::Fork, pc, scheduler::count() as u64));
-    let index = scheduler::count();
-    if index >= MAX_THREADS {
+    if scheduler::count() >= MAX_THREADS {
         return none_left(pc);
     }
+    let index = ThreadIndex::at(scheduler::count());
     // SAFETY: the caller's promise.
     let (stack, detached) = unsafe { wanted(attributes, index) };
     if matches!(stack, Stack::Slot { bytes, .. } if bytes >= ADDRESS_SPACE) {
@@ -88,7 +88,8 @@ pub unsafe fn create(
         let thread = Thread { start, detached, handlers, affinity, ..Thread::new(id, context, calls) };
         sched.add_thread(thread, &Operation::new(EventKind::Begin, address + 1, 0));
     });
-    Entry::new(EventKind::Fork, pc, index as u64).value(index as u64).write();
+    let object = wait::thread_address(index);
+    Entry::new(EventKind::Fork, pc, object).value(object).write();
     0
 }
 
@@ -99,8 +100,8 @@ const ADDRESS_SPACE: u64 = 1 << 47;
 ///
 /// # Safety
 /// Nobody else uses the memory of a stack that is given.
-unsafe fn context_for(index: usize, stack: Stack) -> Result<&'static Context, c_int> {
-    let made = CONTEXTS.with(|contexts| contexts.get_mut(index).and_then(Option::take));
+unsafe fn context_for(index: ThreadIndex, stack: Stack) -> Result<&'static Context, c_int> {
+    let made = CONTEXTS.with(|contexts| contexts.get_mut(index.index()).and_then(Option::take));
     match (made, stack) {
         (Some(context), Stack::Slot { bytes, .. }) if bytes <= POOL_STACK => Ok(context),
         // A stack that was made ahead grows downwards.
@@ -133,8 +134,8 @@ fn not_created(error: c_int, pc: u64) -> c_int {
 ///
 /// # Safety
 /// `attributes` is null or initialised.
-unsafe fn wanted(attributes: *const libc::pthread_attr_t, index: usize) -> (Stack, bool) {
-    let pooled = Stack::Slot { index: index as u64, bytes: POOL_STACK };
+unsafe fn wanted(attributes: *const libc::pthread_attr_t, index: ThreadIndex) -> (Stack, bool) {
+    let pooled = Stack::Slot { index, bytes: POOL_STACK };
     if attributes.is_null() {
         return (pooled, false);
     }
@@ -148,7 +149,7 @@ unsafe fn wanted(attributes: *const libc::pthread_attr_t, index: usize) -> (Stac
     let given = !start.is_null() && (start as usize).wrapping_add(bytes) != 0;
     let stack = match bytes as u64 {
         bytes if given => Stack::Given { start: start as u64, bytes },
-        bytes if bytes > POOL_STACK => Stack::Slot { index: index as u64, bytes },
+        bytes if bytes > POOL_STACK => Stack::Slot { index, bytes },
         _ => pooled,
     };
     (stack, state == libc::PTHREAD_CREATE_DETACHED)
@@ -173,7 +174,7 @@ pub fn run_borrowed() -> ! {
 ///
 /// # Safety
 /// `routine` is a C function that takes these arguments.
-pub unsafe fn call_outermost(routine: u64, arguments: [u64; 3], index: usize) -> u64 {
+pub unsafe fn call_outermost(routine: u64, arguments: [u64; 3], index: ThreadIndex) -> u64 {
     let [first, second, third] = arguments;
     // SAFETY: the caller's promise.
     unsafe { call(routine, first, second, third, index) }
@@ -181,7 +182,7 @@ pub unsafe fn call_outermost(routine: u64, arguments: [u64; 3], index: usize) ->
 
 /// Calls `routine`, after telling [`stack_begins`] its canonical frame address: the stack pointer at the call.
 #[unsafe(naked)]
-unsafe extern "C" fn call(routine: u64, first: u64, second: u64, third: u64, index: usize) -> u64 {
+unsafe extern "C" fn call(routine: u64, first: u64, second: u64, third: u64, index: ThreadIndex) -> u64 {
     std::arch::naked_asm!(
         ".cfi_startproc",
         "push rbx",
@@ -226,15 +227,18 @@ unsafe extern "C" fn call(routine: u64, first: u64, second: u64, third: u64, ind
 }
 
 /// From here on it is known where the thread's stack variables lie.
-extern "C" fn stack_begins(index: usize, base: u64) {
+extern "C" fn stack_begins(index: ThreadIndex, base: u64) {
     log::set_stack_span(index, StackSpan { base, ..log::stack_span(index) });
     server::track_stack(index);
 }
 
 /// The index of the thread with this handle.
-pub fn find(handle: libc::pthread_t) -> Option<usize> {
+pub fn find(handle: libc::pthread_t) -> Option<ThreadIndex> {
     // Most who are asked for are young.
-    scheduler::with(|sched| sched.threads.iter().rposition(|thread| thread.context.handle() == handle))
+    scheduler::with(|sched| {
+        let mut youngest_first = sched.threads.iter().rev();
+        youngest_first.find(|(_, thread)| thread.context.handle() == handle).map(|(index, _)| index)
+    })
 }
 
 /// Joins a thread.
@@ -249,7 +253,7 @@ pub unsafe fn join(handle: libc::pthread_t, result: *mut *mut c_void, patience: 
     if target == scheduler::current() {
         return libc::EDEADLK;
     }
-    let (object, pc) = (target as u64, users_call(pc));
+    let (object, pc) = (wait::thread_address(target), users_call(pc));
     let operation = Operation::new(EventKind::Join, pc, object).cancellable();
     let timed_out = patience.point(operation, Wait::Join(target));
     cancellation::act_at(EventKind::Join, pc, object);
@@ -272,9 +276,9 @@ pub unsafe fn join(handle: libc::pthread_t, result: *mut *mut c_void, patience: 
 
 pub fn detach(handle: libc::pthread_t, pc: u64) -> c_int {
     let Some(target) = find(handle) else { return libc::ESRCH };
-    let pc = users_call(pc);
-    point(Operation::new(EventKind::Detach, pc, target as u64));
-    Entry::new(EventKind::Detach, pc, target as u64).value(target as u64).write();
+    let (object, pc) = (wait::thread_address(target), users_call(pc));
+    point(Operation::new(EventKind::Detach, pc, object));
+    Entry::new(EventKind::Detach, pc, object).value(object).write();
     let was_detached = scheduler::with(|sched| std::mem::replace(&mut sched.threads[target].detached, true));
     if was_detached { libc::EINVAL } else { 0 }
 }

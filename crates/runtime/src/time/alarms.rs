@@ -35,7 +35,8 @@ pub fn are_running() -> bool {
     ALARMS.with(|alarms| alarms.iter().any(|alarm| alarm.countdown.deadline.is_some()))
 }
 
-/// When the next one is over that would do something. One whose signal nobody has had yet would not.
+/// The deadline of the next alarm that has an effect. An alarm has none while its signal from the last time is still
+/// pending.
 pub fn next(sched: &Scheduler) -> Option<u64> {
     let is_new = |alarm: &&Alarm| !sched.is_sent(alarm.signal) && is_wanted(sched, alarm.signal);
     ALARMS.with(|alarms| alarms.iter().filter(is_new).filter_map(|alarm| alarm.countdown.deadline).min())

@@ -6,6 +6,7 @@ use threadbare_trace::EventKind;
 
 use super::clock::{self, Clock, SECOND, WALL_START, from_timeval, timespec};
 use super::{alarms, sleep, timers};
+use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
 use crate::entry::process;
@@ -19,7 +20,7 @@ type TimeOut = *mut libc::timespec;
 intercept! {
     fn clock_gettime(clock: Clock, time: TimeOut) -> c_int {
         let now = clock::read(clock::start_of(clock));
-        // SAFETY: the program's place for the time.
+        // SAFETY: the program promises libc a place for the time.
         unsafe { time.write(timespec(now)) };
         0
     }
@@ -30,7 +31,7 @@ intercept! {
             return 0;
         }
         let now = clock::read(WALL_START);
-        // SAFETY: the program's place for the time.
+        // SAFETY: the program promises libc a place for the time.
         unsafe { time.write(timespec(now)) };
         base
     }
@@ -38,7 +39,7 @@ intercept! {
     fn gettimeofday(time: *mut libc::timeval, zone: *mut c_void) -> c_int {
         let now = clock::read(WALL_START);
         let (tv_sec, tv_usec) = ((now / SECOND) as i64, (now % SECOND / 1000) as c_long);
-        // SAFETY: the program's place for the time.
+        // SAFETY: the program promises libc a place for the time.
         unsafe { time.write(libc::timeval { tv_sec, tv_usec }) };
         0
     }
@@ -46,7 +47,7 @@ intercept! {
     fn time(result: *mut libc::time_t) -> libc::time_t {
         let now = (clock::read(WALL_START) / SECOND) as libc::time_t;
         if !result.is_null() {
-            // SAFETY: the program's place for the time.
+            // SAFETY: the program promises libc a place for the time.
             unsafe { result.write(now) };
         }
         now
@@ -64,10 +65,7 @@ intercept! {
     }
 
     /// glibc no longer has it.
-    fn pthread_yield(; pc) -> c_int, when (true) {
-        if !crate::active() {
-            return real!(sched_yield() -> c_int);
-        }
+    fn pthread_yield(; pc) -> c_int, otherwise (real!(sched_yield() -> c_int)) {
         sleep::give_way(pc);
         0
     }
@@ -83,14 +81,14 @@ intercept! {
     }
 
     fn nanosleep(duration: Time, rest: TimeOut; pc) -> c_int {
-        // SAFETY: the program's time.
+        // SAFETY: the program promises libc a time, or null.
         unsafe { sleep::for_duration(duration, pc) };
         0
     }
 
     fn clock_nanosleep(clock: Clock, flags: c_int, time: Time, rest: TimeOut; pc) -> c_int {
         let is_absolute = flags & libc::TIMER_ABSTIME != 0;
-        // SAFETY: the program's time.
+        // SAFETY: the program promises libc a time, or null.
         let until = unsafe { if is_absolute { clock::deadline(time) } else { clock::after(time) } };
         if let Some(until) = until {
             sleep::until(until, pc);
@@ -104,13 +102,15 @@ type SettingOut = *mut libc::itimerspec;
 
 intercept! {
     fn timerfd_create(clock: Clock, flags: c_int) -> c_int, calling create {
-        let descriptor = create(clock, flags);
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let descriptor = unsafe { create(clock, flags) };
         if descriptor < 0 {
             return descriptor;
         }
         system::close(descriptor);
         // The flags that both have are the same.
-        let descriptor = real!(eventfd(0 => u32, flags => c_int) -> c_int);
+        // SAFETY: both are numbers.
+        let descriptor = unsafe { real!(eventfd(0 => u32, flags => c_int) -> c_int) };
         if descriptor >= 0 {
             timers::add(descriptor, clock, flags);
         }
@@ -119,8 +119,8 @@ intercept! {
 
     fn timerfd_settime(
         descriptor: c_int, flags: c_int, new: Setting, old: SettingOut; pc
-    ) -> c_int, when (!new.is_null() && timers::is_one(descriptor)), calling pass_on {
-        // SAFETY: the program's setting.
+    ) -> c_int, when (active() && !new.is_null() && timers::is_one(descriptor)), calling pass_on {
+        // SAFETY: the program promises libc a setting.
         let libc::itimerspec { it_interval, it_value } = unsafe { new.read() };
         let known_flags = libc::TFD_TIMER_ABSTIME | libc::TFD_TIMER_CANCEL_ON_SET;
         if flags & !known_flags != 0 || !clock::is_valid(&it_interval) || !clock::is_valid(&it_value) {
@@ -129,9 +129,10 @@ intercept! {
         let pc = users_call(pc);
         point(Operation::new(EventKind::Io, pc, 0));
         // Another thread may have closed it by now.
-        let Some(before) = timers::setting(descriptor) else { return pass_on(descriptor, flags, new, old) };
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let Some(before) = timers::setting(descriptor) else { return unsafe { pass_on(descriptor, flags, new, old) } };
         if !old.is_null() {
-            // SAFETY: the program's place for the setting.
+            // SAFETY: the program promises libc a place for the setting.
             unsafe { old.write(before) };
         }
         let is_absolute = flags & libc::TFD_TIMER_ABSTIME != 0;
@@ -143,12 +144,13 @@ intercept! {
 
     fn timerfd_gettime(
         descriptor: c_int, setting: SettingOut
-    ) -> c_int, when (timers::is_one(descriptor)), calling pass_on {
-        let Some(is_set) = timers::setting(descriptor) else { return pass_on(descriptor, setting) };
+    ) -> c_int, when (active() && timers::is_one(descriptor)), calling pass_on {
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let Some(is_set) = timers::setting(descriptor) else { return unsafe { pass_on(descriptor, setting) } };
         if setting.is_null() {
             return system::fail(libc::EFAULT);
         }
-        // SAFETY: the program's place for the setting.
+        // SAFETY: the program promises libc a place for the setting.
         unsafe { setting.write(is_set) };
         0
     }
@@ -186,14 +188,14 @@ intercept! {
     }
 
     fn setitimer(which: c_int, new: Interval, old: IntervalOut) -> c_int {
-        // SAFETY: null, or the program's setting.
+        // SAFETY: the program promises libc a setting, or null.
         let new = unsafe { new.as_ref() }.map(|new| (from_timeval(new.it_value), from_timeval(new.it_interval)));
         let (Some(value), Some(interval)) = new.unwrap_or((Some(0), Some(0))) else {
             return system::fail(libc::EINVAL);
         };
         let Some(before) = interval_timer(which) else { return system::fail(libc::EINVAL) };
         if !old.is_null() {
-            // SAFETY: the program's place for it.
+            // SAFETY: the program promises libc a place for it.
             unsafe { old.write(before) };
         }
         if which == libc::ITIMER_REAL {
@@ -207,7 +209,7 @@ intercept! {
         if setting.is_null() {
             return system::fail(libc::EFAULT);
         }
-        // SAFETY: the program's place for it.
+        // SAFETY: the program promises libc a place for it.
         unsafe { setting.write(is_set) };
         0
     }
@@ -217,7 +219,7 @@ type Id = *mut c_void;
 
 intercept! {
     fn timer_create(clock: Clock, event: *const libc::sigevent, id: *mut Id; pc) -> c_int {
-        // SAFETY: null, or the program's wish.
+        // SAFETY: the program promises libc a description of what it wants, or null.
         let event = unsafe { event.as_ref() };
         let signal = match event {
             None => libc::SIGALRM,
@@ -231,13 +233,13 @@ intercept! {
         };
         let value = event.map(|event| event.sigev_value.sival_ptr as u64);
         let number = alarms::create(clock, signal, value);
-        // SAFETY: the program's place for it.
+        // SAFETY: the program promises libc a place for it.
         unsafe { id.write(number as Id) };
         0
     }
 
     fn timer_settime(id: Id, flags: c_int, new: Setting, old: SettingOut) -> c_int {
-        // SAFETY: null, or the program's setting.
+        // SAFETY: the program promises libc a setting, or null.
         let (Some(alarm), Some(new)) = (alarms::find(id as usize), unsafe { new.as_ref() }) else {
             return system::fail(libc::EINVAL);
         };
@@ -245,7 +247,7 @@ intercept! {
             return system::fail(libc::EINVAL);
         }
         if !old.is_null() {
-            // SAFETY: the program's place for it.
+            // SAFETY: the program promises libc a place for it.
             unsafe { old.write(alarm.setting()) };
         }
         let value = clock::nanoseconds(&new.it_value);
@@ -257,7 +259,7 @@ intercept! {
 
     fn timer_gettime(id: Id, setting: SettingOut) -> c_int {
         let Some(alarm) = alarms::find(id as usize) else { return system::fail(libc::EINVAL) };
-        // SAFETY: the program's place for it.
+        // SAFETY: the program promises libc a place for it.
         unsafe { setting.write(alarm.setting()) };
         0
     }

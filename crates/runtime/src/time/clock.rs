@@ -14,7 +14,7 @@ pub const WALL_START: u64 = 1_704_067_200 * SECOND;
 /// What a monotonic clock says then.
 const MONOTONIC_START: u64 = 1000 * SECOND;
 /// Each look at a clock takes this long.
-const LOOK: u64 = 1000;
+const LOOK_NS: u64 = 1000;
 
 pub fn nanoseconds(time: &libc::timespec) -> u64 {
     (time.tv_sec.max(0) as u64).saturating_mul(SECOND).saturating_add(time.tv_nsec.max(0) as u64)
@@ -71,7 +71,7 @@ pub unsafe fn after(duration: Time) -> Option<u64> {
 /// Reads a clock that said `start` when the program started.
 pub fn read(start: u64) -> u64 {
     let now = scheduler::with(|sched| {
-        sched.advance_to(sched.now.saturating_add(LOOK));
+        sched.advance_to(sched.now.saturating_add(LOOK_NS));
         sched.now
     });
     state::learns(now);

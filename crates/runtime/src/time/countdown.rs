@@ -1,4 +1,4 @@
-//! Something that is over at a virtual time, once or again and again.
+//! A deadline in virtual time that may repeat.
 
 use super::clock;
 

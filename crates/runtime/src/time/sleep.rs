@@ -16,7 +16,7 @@ pub fn give_way(pc: u64) {
     Entry::new(EventKind::Yield, pc, 0).write();
 }
 
-/// Sleeps until a virtual time: until nobody else can run, and everybody whose time comes earlier has had it.
+/// Sleeps until a virtual time. That time comes when no other thread can run and all earlier deadlines have passed.
 pub fn until(time: u64, pc: u64) {
     let pc = users_call(pc);
     let deadline = Some(time.max(scheduler::now()));

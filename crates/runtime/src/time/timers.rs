@@ -9,7 +9,6 @@ use std::ffi::c_int;
 
 use super::clock::{self, Clock};
 use super::countdown::Countdown;
-use crate::active;
 use crate::os::channels::{self, Kind};
 use crate::os::{descriptors, io, system};
 use crate::schedule::carrier::Carrier;
@@ -58,11 +57,8 @@ pub fn set(descriptor: c_int, is_absolute: bool, value: u64, interval: u64) -> O
     Some(())
 }
 
-/// Lends the timer that the program has under this number, if it is one.
+/// Lends the timer that this descriptor is to `work`. `None` if it is not one.
 fn with<R>(descriptor: c_int, work: impl FnOnce(&mut Timer) -> R) -> Option<R> {
-    if !active() {
-        return None;
-    }
     TIMERS.with(|timers| {
         let named = timers.iter().position(|timer| timer.descriptor == descriptor);
         let is_same = |timer: &Timer| descriptors::are_same(timer.descriptor, descriptor);
@@ -71,7 +67,7 @@ fn with<R>(descriptor: c_int, work: impl FnOnce(&mut Timer) -> R) -> Option<R> {
     })
 }
 
-/// These descriptors are about to be closed. A timer that has another number goes by that.
+/// These descriptors are about to be closed. A timer that has a second descriptor stays, under that one.
 pub fn forget(closed: &impl Fn(c_int) -> bool) {
     let number_after = |timer: &Timer| {
         if !closed(timer.descriptor) {
