@@ -1,4 +1,4 @@
-//! `threadbare record`: one run, kept.
+//! `threadbare record`: records one run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,17 +18,18 @@ use crate::target;
 
 pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let ready = target::prepare(&options.program.target, &options.program.launch, Path::new(""))?;
-    let limits = target::limits(&options.program.launch.limits, cancelled);
+    let run = &options.program.launch.run;
+    let limits = target::limits(run, cancelled);
     let mut worker = Worker::start(&ready.target, &limits)?;
     let mut plan = Plan {
-        max_events: options.program.launch.limits.max_events,
-        seed: options.program.launch.seed,
+        max_events: run.max_events,
+        seed: run.seed,
         spurious: options.program.spurious_wakeups,
         functions: options.functions,
         ..Plan::default()
     };
     learn(&mut worker, &mut plan)?;
-    plan.policy = policy(options.schedule, options.program.launch.seed);
+    plan.policy = policy(options.schedule, run.seed);
     let run = worker.run(&plan)?;
     output::print(format_args!("{}", run.output(u64::MAX)))?;
     let (trace, ended) = (run.trace(), run.ended().clone());

@@ -12,7 +12,7 @@ use threadbare_executor::{Input, Limits, Target};
 use threadbare_hunt::Subject;
 use threadbare_hunt::clip::Origin;
 
-use crate::arguments::{LaunchOptions, LimitOptions};
+use crate::arguments::{LaunchOptions, RunOptions};
 use crate::cc::{self, Language};
 use crate::input::{self, Given};
 use crate::problem::Problem;
@@ -100,7 +100,7 @@ fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(P
     Ok((program, directory))
 }
 
-pub fn limits(options: &LimitOptions, cancelled: &Arc<AtomicBool>) -> Limits {
+pub fn limits(options: &RunOptions, cancelled: &Arc<AtomicBool>) -> Limits {
     Limits {
         time: Duration::from_secs(options.time_limit),
         memory: options.memory_limit.saturating_mul(1 << 20),

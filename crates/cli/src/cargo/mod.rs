@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use threadbare_hunt::clip::Origin;
-use threadbare_hunt::{HuntConfig, StrategyChoice, Subject};
+use threadbare_hunt::{StrategyChoice, Subject};
 
 pub use arguments::Command;
 use arguments::{CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
 use crate::problem::Problem;
-use crate::{replay, session, target};
+use crate::{replay, session};
 use project::{Executable, Project};
 
 /// How a clip of a cargo project is replayed.
@@ -56,14 +56,9 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
         name: program.name.clone(),
         unsaved_input: None,
     };
-    let config = HuntConfig {
-        seed: options.hunt.seed,
-        max_events: options.hunt.limits.max_events,
-        limits: target::limits(&options.hunt.limits, cancelled),
-        ..HuntConfig::new(StrategyChoice::Hunt)
-    };
-    let config = options.hunt.search.configure(config, session::BUDGET);
-    session::search_and_report(&subject, &config, &options.hunt.search.output, REPLAY)
+    let (search, run) = (&options.hunt.search, &options.hunt.run);
+    let config = session::config(StrategyChoice::Hunt, search, session::BUDGET, run, cancelled);
+    session::search_and_report(&subject, &config, &search.output, REPLAY)
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {

@@ -15,9 +15,9 @@ use super::arguments::CargoTestOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::{Built, Project};
 use crate::problem::Problem;
-use crate::{exit, output, session, target};
+use crate::{exit, output, session};
 
-/// For each test, unless the user says otherwise.
+/// The default budget for each test.
 const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
@@ -34,9 +34,8 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
         built.executables.iter().map(|executable| listing::list(executable, options)).collect();
     let ignored = listings.iter().map(|listing| listing.ignored).sum();
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
-    let search = &options.hunt.search;
-    let jobs = search.configure(HuntConfig::new(StrategyChoice::Hunt), BUDGET).jobs;
-    let mut reporter = search.output.reporter(REPLAY);
+    let jobs = config(options, cancelled).jobs;
+    let mut reporter = options.hunt.search.output.reporter(REPLAY);
     let mut emit = |event: Event<'_>| reporter.report(&event);
     let started = Event::SuiteStarted { tests: cases.len(), programs: built.executables.len() };
     emit(started).map_err(output::problem)?;
@@ -76,23 +75,25 @@ fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Ar
         arguments: case.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         input: None,
     };
-    let config = HuntConfig {
-        seed: options.hunt.seed,
-        max_events: options.hunt.limits.max_events,
-        limits: target::limits(&options.hunt.limits, cancelled),
-        harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
-        ..HuntConfig::new(StrategyChoice::Hunt)
-    };
-    let config = options.hunt.search.configure(config, BUDGET);
+    let config = config(options, cancelled);
     let name = case.name.as_ref().unwrap_or(&case.executable.name).clone();
     Test {
         program: case.executable.name.clone(),
         // A program with a harness of its own is run from there.
         name: case.name.clone().unwrap_or_else(|| "main".to_owned()),
         subject: Subject { target, origin, name, unsaved_input: None },
-        // Tests run side by side, each with one worker.
-        config: HuntConfig { stop_at_first: true, jobs: 1, ..config },
+        config: HuntConfig {
+            stop_at_first: true,
+            // Tests run side by side, each with one worker.
+            jobs: 1,
+            harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
+            ..config
+        },
     }
+}
+
+fn config(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> HuntConfig {
+    session::config(StrategyChoice::Hunt, &options.hunt.search, BUDGET, &options.hunt.run, cancelled)
 }
 
 fn exit_code(
@@ -111,7 +112,7 @@ fn exit_code(
     }
 }
 
-/// Who mistypes a name is not told that all is well.
+/// No test ran: an error, so that a mistyped name does not look like success.
 fn nothing_to_run(options: &CargoTestOptions, ignored: u64) -> Problem {
     match (&options.filter, ignored) {
         (_, 1..) => Problem::new("no tests to run: those that were asked for are ignored")
