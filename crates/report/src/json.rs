@@ -42,7 +42,11 @@ impl Reporter for Json {
             | Event::Progress(_)
             | Event::ClipNotWritten { .. }
             | Event::SuiteStarted { .. }
-            | Event::Diverged { .. } => Ok(()),
+            | Event::Diverged { .. }
+            | Event::Output(_)
+            | Event::Recorded { .. }
+            | Event::Skipped { .. }
+            | Event::RunningOnce { .. } => Ok(()),
         }
     }
 }

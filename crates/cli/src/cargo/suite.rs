@@ -7,7 +7,7 @@ use std::time::Duration;
 use threadbare_executor::Target;
 use threadbare_hunt::clip::Origin;
 use threadbare_hunt::suite::{self, SuiteSummary, Test};
-use threadbare_hunt::{Budget, Event, HuntConfig, StrategyChoice, Subject};
+use threadbare_hunt::{Budget, Emit, Event, HuntConfig, StrategyChoice, Subject};
 use threadbare_report::Reporter;
 
 use super::REPLAY;
@@ -24,19 +24,19 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     session::check_directory(&options.hunt.search.out)?;
     let project = Project::find(&options.hunt.cargo)?;
     let built = project.build("test", &options.hunt.cargo.build_arguments())?;
-    for name in &built.in_compiler {
-        eprintln!("     Skipping {name}, which runs inside the compiler");
+    let mut reporter = options.hunt.search.output.reporter(REPLAY);
+    let mut emit = |event: Event<'_>| reporter.report(&event);
+    for program in &built.in_compiler {
+        emit(Event::Skipped { program }).map_err(output::problem)?;
     }
     if options.no_hunt {
-        return run_once(&built, options);
+        return run_once(&built, options, &mut emit);
     }
     let listings: Vec<_> =
         built.executables.iter().map(|executable| listing::list(executable, options)).collect();
     let ignored = listings.iter().map(|listing| listing.ignored).sum();
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
     let jobs = config(options, cancelled).jobs;
-    let mut reporter = options.hunt.search.output.reporter(REPLAY);
-    let mut emit = |event: Event<'_>| reporter.report(&event);
     let started = Event::SuiteStarted { tests: cases.len(), programs: built.executables.len() };
     emit(started).map_err(output::problem)?;
     let make = |index: usize, worker: u32| test(&cases[index], worker, options, cancelled);
@@ -45,11 +45,11 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     exit_code(&summary, options, built.incomplete, is_cancelled())
 }
 
-/// As `cargo test` does it.
-fn run_once(built: &Built, options: &CargoTestOptions) -> Result<u8, Problem> {
+/// Runs each test program once, as `cargo test` does.
+fn run_once(built: &Built, options: &CargoTestOptions, emit: &mut Emit<'_>) -> Result<u8, Problem> {
     let mut failed = false;
     for executable in &built.executables {
-        eprintln!("     Running {}", executable.name);
+        emit(Event::RunningOnce { program: &executable.name }).map_err(output::problem)?;
         let mut command = executable.command();
         let status = command.args(&options.filter).args(&options.arguments).status();
         let status = status.map_err(|error| Problem::file("run", &executable.path, error))?;

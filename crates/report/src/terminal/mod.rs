@@ -6,6 +6,7 @@ mod view;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::path::Path;
 
 use console::Style;
 use threadbare_hunt::clip::Divergence;
@@ -133,6 +134,15 @@ impl Terminal {
         text += &format!("reproduced in {} of {} runs", replay.reproduced, replay.runs);
         self.say(&text)
     }
+
+    fn recorded(&mut self, file: &Path, trace: &Trace, stopped_at: Option<&str>) -> io::Result<()> {
+        let (events, threads, end) = (trace.events.len(), trace.threads.len(), trace.end_text());
+        let mut text = format!("{}: {events} events, {threads} threads, {end}", file.display());
+        if let Some(location) = stopped_at {
+            text += &format!("\nit was {location}");
+        }
+        self.say(&text)
+    }
 }
 
 impl Reporter for Terminal {
@@ -160,7 +170,13 @@ impl Reporter for Terminal {
                 self.diverged(divergence, ended, *still_fails)
             }
             Event::Replayed(replay) => self.replayed(replay),
-            Event::Started { .. } | Event::Progress(_) | Event::ClipNotWritten { .. } => Ok(()),
+            Event::Output(text) => write_now(&mut self.out, text),
+            Event::Recorded { file, trace, stopped_at } => self.recorded(file, trace, *stopped_at),
+            Event::Started { .. }
+            | Event::Progress(_)
+            | Event::ClipNotWritten { .. }
+            | Event::Skipped { .. }
+            | Event::RunningOnce { .. } => Ok(()),
         }
     }
 }
