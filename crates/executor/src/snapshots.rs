@@ -60,9 +60,10 @@ struct Kept {
     used: u64,
 }
 
-/// What taking a snapshot costs, at least.
-const LEAST_COST: Duration = Duration::from_micros(300);
-/// What it costs in all, pages that are then copied and the end of the process, by what it takes at once.
+/// The least that a snapshot costs.
+const MIN_COST: Duration = Duration::from_micros(300);
+/// The whole cost of a snapshot, as a multiple of the time to take it: later its pages are copied and its process
+/// ends.
 const COSTS_LATER: u32 = 3;
 
 impl Snapshots {
@@ -133,7 +134,7 @@ impl Snapshots {
     /// it repeat R / 2n each; so n · c + R / 2n is what to keep small.
     fn worthwhile_gap(&self) -> u64 {
         let turn = (self.turn_time.as_nanos() as u64).max(1);
-        let cost = self.cost.map_or(LEAST_COST, |cost| LEAST_COST.max(cost * COSTS_LATER));
+        let cost = self.cost.map_or(MIN_COST, |cost| MIN_COST.max(cost * COSTS_LATER));
         let gap = (2 * cost.as_nanos() as u64).saturating_mul(self.turns.saturating_mul(turn)).isqrt();
         gap / turn
     }

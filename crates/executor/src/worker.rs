@@ -199,7 +199,7 @@ impl Worker {
         }
     }
 
-    /// The program ended before its first thread: how?
+    /// Says why the program ended before its first thread.
     fn why_not_ready(&mut self) -> StartError {
         let program = self.target.program.clone();
         let status = match self.server.wait() {
@@ -207,10 +207,8 @@ impl Worker {
             Err(source) => return StartError::Spawn { program, source },
         };
         let ended = ending::of(&self.memory, status);
-        if ended == End::Finished {
-            return StartError::NoThread(program);
-        }
         let what = match ended {
+            End::Finished => return StartError::NoThread(program),
             End::Failed(Failure { kind, message, at: wire::CodePlace { pc, .. }, .. }) => {
                 let place =
                     if pc == 0 { String::new() } else { format!(" at {}", self.program.location(pc)) };
@@ -218,7 +216,10 @@ impl Worker {
                 format!("{kind}{message}{place}")
             }
             End::Unsupported { message, .. } => message,
-            other => format!("{other:?}"),
+            End::EventBound => "it reached the limit on events".to_owned(),
+            End::TimeLimit { .. } => "it was stopped at the time limit".to_owned(),
+            End::MemoryLimit => "it was stopped at the memory limit".to_owned(),
+            End::Diverged { step, reason } => format!("it could not take step {step}: {reason}"),
         };
         StartError::FailedEarly {
             program,
@@ -371,7 +372,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Ends a run that is under way, and lets the server see to what that has started.
+    /// Kills a run that has not ended, and waits until the server has killed its child processes.
     fn end_run(&self) {
         if self.memory.control().run_pid.load(Ordering::Acquire) == 0 {
             return;
