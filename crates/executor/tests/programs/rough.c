@@ -2,7 +2,6 @@
 #include "scenario.h"
 #include <fcntl.h>
 #include <grp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
