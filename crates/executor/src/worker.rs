@@ -207,8 +207,10 @@ impl Worker {
             Err(source) => return StartError::Spawn { program, source },
         };
         let ended = ending::of(&self.memory, status);
+        if ended == End::Finished {
+            return StartError::NoThread(program);
+        }
         let what = match ended {
-            End::Finished => return StartError::NoThread(program),
             End::Failed(Failure { kind, message, at: wire::CodePlace { pc, .. }, .. }) => {
                 let place =
                     if pc == 0 { String::new() } else { format!(" at {}", self.program.location(pc)) };
@@ -216,10 +218,7 @@ impl Worker {
                 format!("{kind}{message}{place}")
             }
             End::Unsupported { message, .. } => message,
-            End::EventBound => "it reached the limit on events".to_owned(),
-            End::TimeLimit { .. } => "it was stopped at the time limit".to_owned(),
-            End::MemoryLimit => "it was stopped at the memory limit".to_owned(),
-            End::Diverged { step, reason } => format!("it could not take step {step}: {reason}"),
+            other => format!("{other:?}"),
         };
         StartError::FailedEarly {
             program,

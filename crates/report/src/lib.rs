@@ -35,7 +35,7 @@ mod terminal;
 use std::io::{self, Write};
 
 pub use progress::WithProgress;
-pub use terminal::{TestLine, plain_view};
+pub use terminal::plain_view;
 use threadbare_hunt::Event;
 
 /// Writes what a session says.

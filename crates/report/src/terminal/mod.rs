@@ -18,13 +18,13 @@ use threadbare_search::{Anomaly, Harm, Participant};
 use threadbare_trace::Trace;
 
 use crate::{ReportConfig, Reporter, write_now};
-pub use test_line::TestLine;
+use test_line::TestLine;
 use view::View;
 
 pub struct Terminal {
     config: ReportConfig,
     out: Box<dyn Write>,
-    /// Lines of tests that did not pass, to be said again at the end.
+    /// The lines of tests that did not pass. They are repeated at the end.
     not_passed: Vec<String>,
 }
 
