@@ -48,6 +48,7 @@ mod types;
 pub use error::ProgramError;
 pub use library_code::is_library_function;
 pub use program::{Global, Instrumentation, Program};
+pub use source::Sources;
 pub use symbols::without_hashes;
 
 /// Locks a cache. One that a panicking thread held is as good as any: entries are put in whole.

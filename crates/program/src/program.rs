@@ -109,12 +109,6 @@ impl Program {
         executable.map(|executable| executable.image.library_code().to_vec()).unwrap_or_default()
     }
 
-    /// Whether an address belongs to instrumented code or its data: to the executable, or to a shared object
-    /// that calls the runtime.
-    pub fn is_user_module(&self, address: u64) -> bool {
-        self.at(address).is_some_and(|place| place.number == 0 || place.image().runtime.imports)
-    }
-
     /// The source location of the call that returns to `return_address`, which is also the location's
     /// address. Without debug information it has the function's name; outside of any module, nothing.
     pub fn location(&self, return_address: u64) -> Location {
@@ -232,11 +226,6 @@ impl Program {
     pub fn cfa_from_stack_pointer(&self, return_address: u64) -> Option<i64> {
         let place = self.at(return_address)?;
         frame_info::cfa_from_stack_pointer(place.image(), place.address)
-    }
-
-    /// A line (from 1) of a source file without surrounding blanks; `None` if it cannot be read.
-    pub fn source_line(&self, file: &str, line: u32) -> Option<String> {
-        Some(self.sources.line(file, line)?.trim().to_string())
     }
 
     /// The module that an address of the process belongs to. Modules do not overlap, so that it is the one

@@ -11,9 +11,8 @@ use std::path::Path;
 use console::Style;
 use threadbare_hunt::clip::Divergence;
 use threadbare_hunt::replay::Replay;
-use threadbare_hunt::source::Source;
 use threadbare_hunt::suite::{TestReport, TestResult};
-use threadbare_hunt::{Event, Finding};
+use threadbare_hunt::{Event, Finding, Sources};
 use threadbare_search::{Anomaly, Harm, Participant};
 use threadbare_trace::Trace;
 
@@ -183,7 +182,7 @@ impl Reporter for Terminal {
 
 /// A run as columns of source lines.
 pub fn plain_view(trace: &Trace, config: &ReportConfig) -> String {
-    let source = Source::default();
+    let source = Sources::default();
     let text = |file: &str, line: u32| source.line(file, line);
     View { trace, source: &text, width: config.width, colour: config.colour }.to_string()
 }
