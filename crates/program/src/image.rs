@@ -67,13 +67,13 @@ struct Segment {
 /// The target of a call through memory.
 #[derive(Clone, Debug)]
 enum Slot {
-    /// A symbol of another module, or one that another module may take the place of.
+    /// A symbol of another module, or one that another module may replace.
     Symbol(String),
     /// An address of this file.
     Address(u64),
 }
 
-/// How a file stands to ThreadSanitizer's runtime.
+/// How a file uses ThreadSanitizer's runtime.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuntimeUse {
     /// It needs symbols named `__tsan_…` from elsewhere: its code is instrumented.
