@@ -59,7 +59,7 @@ fn predict_from(path: &Path, patterns: &[Pattern], output: &OutputOptions) -> Re
     Ok(session::exit_code(&summary, false))
 }
 
-/// A trace in any format, told by its first bytes and by its name.
+/// Reads a trace in any format. The first bytes and the file name tell which.
 fn read_trace(path: &Path) -> Result<Trace, Problem> {
     let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
     if bytes.starts_with(trace_file::MAGIC) {
@@ -76,7 +76,7 @@ fn read_trace(path: &Path) -> Result<Trace, Problem> {
     })
 }
 
-/// What to do about a file that is not a trace in `format`, where the line that is wrong does not say it.
+/// Advice for a file that is not a trace in `format`, if the error alone does not help.
 fn help(error: &ImportError, format: &str) -> Option<String> {
     match error.wrong {
         Wrong::UnknownOperation(_) => Some(format!("the operations are {}", import::OPERATIONS)),

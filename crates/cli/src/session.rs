@@ -1,4 +1,4 @@
-//! Commands that search: `hunt`, `rank` and `predict`, and `cargo threadbare run`.
+//! `threadbare hunt` and `rank`, and what all commands that search have in common.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub fn config(
     }
 }
 
-/// Hunts in one program, and reports what is found as it is found, and the figures at the end.
+/// Hunts in one program. Reports each finding at once, and a summary at the end.
 pub fn search_and_report(
     subject: &Subject,
     config: &HuntConfig,

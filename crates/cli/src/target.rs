@@ -1,4 +1,4 @@
-//! From what the user names to what is run.
+//! Prepares the program that the user names.
 
 use std::ffi::OsString;
 use std::ops::Deref;
@@ -32,7 +32,7 @@ impl Deref for Prepared {
     }
 }
 
-/// Prepares what the user names. Clips, and what they need, are going to be in `directory`.
+/// Prepares the program that the user names. Clips and their input go into `directory`.
 pub fn prepare(target: &Path, options: &LaunchOptions, directory: &Path) -> Result<Prepared, Problem> {
     let origin = Origin {
         target: target.to_string_lossy().into_owned(),
@@ -73,7 +73,7 @@ fn name(target: &str) -> String {
     stem.map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Compiles one file as it is written: without optimisation, every access in the source is one in the program.
+/// Compiles one file without optimisation, so that every access in the source is one in the program.
 fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
     if !source.exists() {
         return Err(Problem::new(format!("no such file: {}", source.display()))

@@ -1,4 +1,4 @@
-//! What a run left behind.
+//! The result of a run.
 
 use std::sync::atomic::Ordering;
 
@@ -16,7 +16,7 @@ use crate::worker::Worker;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FailureKey {
     pub kind: FailureKind,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     addresses: Vec<u64>,
     message: String,
 }
@@ -116,7 +116,7 @@ impl Run<'_> {
         self.worker.memory().turns()
     }
 
-    /// Every decision that was made, in order, if the plan asked for them.
+    /// All decisions in order, if the plan asked for them.
     pub fn decisions(&self) -> wire::Decisions<'_> {
         self.worker.memory().decisions()
     }
@@ -224,7 +224,7 @@ impl Run<'_> {
         Plan { steps, race: Some(race.addresses), learn: false, ..plan.clone() }
     }
 
-    /// The run with everything looked up.
+    /// The trace of the run, with all names.
     pub fn trace(&self) -> Trace {
         symbolise::trace(self)
     }

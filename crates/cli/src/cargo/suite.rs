@@ -1,4 +1,4 @@
-//! `cargo threadbare test`: every test of the project, each hunted in by itself.
+//! `cargo threadbare test`: hunts in every test of the project, one session for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,7 +66,7 @@ fn incomplete() -> Problem {
     Problem::new("some of the project does not build; what does was tested")
 }
 
-/// A test, for the worker with this number.
+/// The session of a test, for the worker with this number.
 fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Test {
     let target = Target { pid_offset: worker, ..case.executable.target(case.arguments.clone()) };
     let origin = Origin {
