@@ -1,4 +1,4 @@
-//! Source files, read once.
+//! Source files, each read once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -28,7 +28,7 @@ impl Sources {
     }
 }
 
-/// Source need not be UTF-8: a comment in Latin-1 must not cost the lines around it.
+/// Reads a file that need not be UTF-8, so that a comment in Latin-1 does not hide the other lines.
 fn read_lines(file: &str) -> Option<Arc<[String]>> {
     let bytes = std::fs::read(file).ok()?;
     Some(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect())
