@@ -5,12 +5,6 @@ use std::io::{self, Write};
 
 use crate::problem::Problem;
 
-/// Prints a line.
-macro_rules! say {
-    ($($argument:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($argument)*))) };
-}
-pub(crate) use say;
-
 /// Prints and flushes, so that the text is visible at once.
 pub fn print(text: fmt::Arguments<'_>) -> Result<(), Problem> {
     let mut out = io::stdout().lock();

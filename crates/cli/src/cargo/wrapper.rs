@@ -12,7 +12,7 @@ use std::process::Command;
 use super::facade;
 use super::project::Compiler;
 use crate::exit;
-use crate::output::say;
+use crate::output;
 use crate::problem::Problem;
 
 /// The variable with the facade's directory. We set it for cargo, which passes it on to us as its wrapper.
@@ -90,7 +90,7 @@ fn tell_version(mut command: Command, call: &CompilerCall) -> Result<u8, Problem
     let status = command.status();
     let status = status.map_err(|error| Problem::file("run", Path::new(&call.command[0]), error))?;
     let facade = call.facade.file_name().unwrap_or_default();
-    say!("threadbare: {} {THROUGH_LIBC}", facade.display())?;
+    output::print(format_args!("threadbare: {} {THROUGH_LIBC}\n", facade.display()))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::COULD_NOT_RUN))
 }
 
