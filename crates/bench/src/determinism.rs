@@ -1,4 +1,4 @@
-//! The same plan twice.
+//! Whether the same plan always gives the same run, byte by byte.
 
 use std::error::Error;
 

@@ -61,15 +61,15 @@ enum Command {
     Predict {
         /// Events of the longest trace
         #[arg(long, default_value_t = 10_000_000)]
-        most: usize,
+        max_events: usize,
     },
     /// `predict` with default settings on the subjects of the PECAN paper, buggy and fixed, next to its Table 1
     Pecan {
         /// These subjects instead
         names: Vec<String>,
-        /// Look in so many runs of other schedules for what was predicted and not confirmed, instead
+        /// Measure recall instead: look in this many other runs for predictions that were not confirmed
         #[arg(long, value_name = "RUNS")]
-        missed: Option<u64>,
+        recall: Option<u64>,
     },
     /// Every subject's clip, replayed many times, also after lines were added above the bug
     Clips {
@@ -102,8 +102,8 @@ fn main() -> ExitCode {
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),
         Command::Subjects { rust, names } => subjects::run(&names, rust),
-        Command::Predict { most } => predict::run(most),
-        Command::Pecan { names, missed } => pecan::run(&names, missed),
+        Command::Predict { max_events } => predict::run(max_events),
+        Command::Pecan { names, recall } => pecan::run(&names, recall),
         Command::Clips { times } => clips::run(times),
         Command::Rank { part } => rank::run(&part),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),

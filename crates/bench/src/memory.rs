@@ -1,4 +1,4 @@
-//! What a run of ten million events takes.
+//! Time and memory of runs of ten million events.
 
 use std::error::Error;
 use std::io::Read;
@@ -58,7 +58,7 @@ pub fn run() -> Result<bool, Box<dyn Error>> {
     Ok(good)
 }
 
-/// Runs a command; its output (the end of it), how it ended, and the most memory it had, in KiB.
+/// Runs a command. Returns the end of its output, its status, and the most memory it had, in KiB.
 fn peak(command: &mut Command) -> Result<(String, ExitStatus, u64), Box<dyn Error>> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut output = child.stdout.take().ok_or("a pipe was asked for")?;

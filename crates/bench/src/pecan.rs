@@ -1,6 +1,6 @@
 //! Table 1 of the PECAN paper, on the subjects that we have: what `predict` makes of each, next to what the paper says.
 
-mod missed;
+mod recall;
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -120,9 +120,9 @@ fn wanted(names: &[String]) -> Result<BTreeMap<PathBuf, Subject>> {
     Ok(subjects)
 }
 
-pub fn run(names: &[String], missed: Option<u64>) -> Result<bool> {
-    match missed {
-        Some(runs) => missed::run(runs, names),
+pub fn run(names: &[String], recall: Option<u64>) -> Result<bool> {
+    match recall {
+        Some(runs) => recall::run(runs, names),
         None => table(names),
     }
 }

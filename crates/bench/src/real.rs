@@ -25,8 +25,8 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// How often a finding is replayed.
 const REPLAYS: u64 = 10;
-/// Threads that a run must have had to count, the main thread included.
-const FEWEST_THREADS: u32 = 3;
+/// A run counts if it has at least this many threads, the main thread included.
+const MIN_THREADS: u32 = 3;
 
 /// Runs all programs, or those whose package is `only`.
 pub fn run(schedules: u64, only: Option<&str>) -> Result<bool> {
@@ -113,7 +113,7 @@ impl Bench<'_> {
             println!("  a run came to no end: {ended:?}");
         }
         let replayed = self.replay_findings(&mut worker, &seen, &arguments, what)?;
-        let good = replayed && seen.stopped.is_empty() && seen.threads >= FEWEST_THREADS;
+        let good = replayed && seen.stopped.is_empty() && seen.threads >= MIN_THREADS;
         let right = seen.results.into_iter().find(|(_, (_, right))| *right);
         Ok((good, right.map(|(result, _)| result)))
     }

@@ -1,8 +1,8 @@
-//! Does one number ever stand for two states?
+//! Whether one number ever stands for two different states.
 //!
-//! Random schedules of every subject; at each decision, the number that the runtime gave to the state is held
-//! against the state written out in full, as far as a trace tells it: everything each thread did and saw, event by
-//! event, and the contents of the memory they share.
+//! Makes random schedules of every subject. At each decision it compares the number that the runtime gave to the state
+//! with the full state, as far as the trace shows it: everything that each thread did and saw, event by event, and the
+//! contents of shared memory.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -14,7 +14,7 @@ use threadbare_wire::Record;
 use crate::build::{self, INSTRUMENTED};
 use crate::subjects;
 
-/// Long runs are looked at this far.
+/// The most events that are looked at in a run.
 const MAX_DECISIONS: usize = 2000;
 
 pub fn run(states: u64) -> Result<bool, Box<dyn Error>> {

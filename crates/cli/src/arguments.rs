@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use threadbare_hunt::{Budget, HuntConfig, methods};
+use threadbare_hunt::{Budget, methods};
 use threadbare_report::{FORMATS, Format, ReportConfig, WithProgress};
 use threadbare_search::{StrategyEntry, Tuple};
 
@@ -57,7 +57,7 @@ pub struct ProgramOptions {
     pub spurious_wakeups: u32,
 }
 
-/// With what to run a program, and within what limits.
+/// The arguments, the input and the limits of a program.
 #[derive(Args, Clone, Debug)]
 pub struct LaunchOptions {
     /// Arguments for the program
@@ -74,15 +74,12 @@ pub struct LaunchOptions {
     pub compiler_arguments: Vec<String>,
 
     #[command(flatten)]
-    pub limits: LimitOptions,
-
-    /// Seed of all choices: the same seed makes the same runs
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    pub run: RunOptions,
 }
 
+/// The limits and the seed of each run.
 #[derive(Args, Clone, Debug)]
-pub struct LimitOptions {
+pub struct RunOptions {
     /// End a run after this many events; it is a livelock if nothing moves any more by then
     #[arg(long, default_value_t = 1_000_000, value_name = "N",
           value_parser = clap::value_parser!(u64).range(100..=threadbare_wire::MAX_EVENTS))]
@@ -95,6 +92,10 @@ pub struct LimitOptions {
     /// End a run that uses more than this many MiB of memory
     #[arg(long, default_value_t = 4096, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub memory_limit: u64,
+
+    /// Seed of all choices: the same seed makes the same runs
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
 }
 
 #[derive(Args)]
@@ -132,14 +133,14 @@ pub struct RankOptions {
     pub search_memory: u64,
 }
 
-/// Takes the names of strategies, and shows them to who asks.
+/// Parses a strategy's name; `--help` lists all.
 fn strategy_parser() -> impl TypedValueParser<Value = StrategyEntry> {
     let values = methods::all().map(|entry| PossibleValue::new(entry.name).help(entry.summary));
     PossibleValuesParser::new(values)
         .try_map(|name| methods::by_name(&name).copied().ok_or("no strategy has this name"))
 }
 
-/// Takes the names of output formats, and shows them to who asks.
+/// Parses an output format's name; `--help` lists all.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     let values = FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.summary));
     PossibleValuesParser::new(values)
@@ -197,20 +198,6 @@ pub struct SearchOptions {
     pub output: OutputOptions,
 }
 
-impl SearchOptions {
-    /// A session as the user wants it, with `budget` if there is none.
-    pub fn configure(&self, config: HuntConfig, budget: Budget) -> HuntConfig {
-        HuntConfig {
-            budget: self.budget.unwrap_or(budget),
-            stop_at_first: self.first,
-            races: self.races,
-            jobs: self.jobs.unwrap_or(config.jobs),
-            out: self.out.clone(),
-            ..config
-        }
-    }
-}
-
 #[derive(Args)]
 pub struct PredictOptions {
     /// A program built with -fsanitize=thread, or a C or C++ file
@@ -251,6 +238,20 @@ pub struct PredictOptions {
 
     #[command(flatten)]
     pub output: OutputOptions,
+}
+
+impl PredictOptions {
+    /// The options that `predict` shares with the other searches. Those that it does not have are off.
+    pub fn search(&self) -> SearchOptions {
+        SearchOptions {
+            budget: self.budget,
+            first: false,
+            races: false,
+            jobs: self.jobs,
+            out: self.out.clone(),
+            output: self.output.clone(),
+        }
+    }
 }
 
 #[derive(Args)]

@@ -1,4 +1,4 @@
-//! Compiling for Threadbare.
+//! `threadbare cc` and `threadbare c++`: the user's compiler with the flags that Threadbare needs.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Language {
     }
 }
 
-/// The compiler with what Threadbare needs, before any argument of the user's.
+/// The compiler with the flags that Threadbare needs, before the user's arguments.
 pub fn command(language: Language) -> Result<Command, Problem> {
     let compiler = language.compiler();
     let call = || {
@@ -61,7 +61,7 @@ pub fn command(language: Language) -> Result<Command, Problem> {
     Ok(command)
 }
 
-/// Becomes the compiler.
+/// Replaces this process by the compiler.
 pub fn run(language: Language, arguments: &[String]) -> Result<u8, Problem> {
     let mut command = command(language)?;
     let error = command.args(arguments).exec();

@@ -1,4 +1,4 @@
-//! What the tested program is given on its standard input.
+//! The standard input of the tested program.
 
 use std::fs;
 use std::io::{self, Read};
@@ -10,14 +10,14 @@ use threadbare_trace::hash::fingerprint;
 
 use crate::problem::Problem;
 
-/// What `--stdin` names, read whole.
+/// The contents of the file that `--stdin` names.
 pub struct Given {
     bytes: Vec<u8>,
-    /// `None` where it was this command's own input.
+    /// `None` if it was this command's own input.
     path: Option<PathBuf>,
 }
 
-/// Reads what `--stdin` names.
+/// Reads the file that `--stdin` names.
 pub fn read(option: &Path) -> Result<Given, Problem> {
     if option != Path::new("-") {
         let bytes = fs::read(option).map_err(|error| Problem::file("read", option, error))?;
@@ -29,7 +29,7 @@ pub fn read(option: &Path) -> Result<Given, Problem> {
     Ok(Given { bytes, path: None })
 }
 
-/// Reads what a clip names: where it says, or else beside the clip, which may have been moved there with it.
+/// Reads the input that a clip names: at its path, or else beside the clip, because both may have been moved.
 pub fn read_again(input: &ClipInput, clip: &Path) -> Result<Given, Problem> {
     let named = PathBuf::from(&input.path);
     let beside = clip.with_file_name(named.file_name().unwrap_or_default());
@@ -48,13 +48,13 @@ pub fn read_again(input: &ClipInput, clip: &Path) -> Result<Given, Problem> {
 }
 
 impl Given {
-    /// As the executor takes it.
+    /// The input for the executor.
     pub fn input(&self) -> Result<Input, Problem> {
         Input::new(&self.bytes)
             .map_err(|error| Problem::new(format!("cannot keep standard input in memory: {error}")))
     }
 
-    /// As a clip names it. What has no file yet will have one in `directory`, as soon as a clip needs it.
+    /// The input as a clip names it. Input without a file gets one in `directory` with the first clip.
     pub fn named(&self, program: &str, directory: &Path) -> ClipInput {
         let fingerprint = fingerprint(&self.bytes);
         let path = match &self.path {
@@ -64,7 +64,7 @@ impl Given {
         ClipInput { path: path.to_string_lossy().into_owned(), fingerprint }
     }
 
-    /// The bytes, where they stand in no file.
+    /// The bytes, if they are in no file.
     pub fn unsaved(self) -> Option<Vec<u8>> {
         self.path.is_none().then_some(self.bytes)
     }

@@ -1,8 +1,7 @@
 //! The commands `threadbare` and `cargo threadbare`.
 //!
-//! This crate turns what the user says into what a session is to do. What a session says is written by a reporter of
-//! `threadbare_report`. Problems become `Problem`s with advice on what to do next, and exit codes are constants of
-//! `exit`.
+//! This crate turns the command line into a session. A reporter of `threadbare_report` writes what the session finds.
+//! An error becomes a `Problem` with advice on what to do next. Exit codes are constants of `exit`.
 
 mod arguments;
 mod cargo;
@@ -58,7 +57,7 @@ pub fn cargo_threadbare() -> ExitCode {
     finish(|| cargo::run(command, &watch_for_interrupts()?))
 }
 
-/// Set by the first interrupt, which asks the work to stop and say what it has; a second one does not wait.
+/// Set by the first interrupt. The command then stops and reports what it has. A second interrupt ends it at once.
 fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Problem> {
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancelled);
@@ -70,7 +69,7 @@ fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Problem> {
     Ok(cancelled)
 }
 
-/// Does the work of a command, and says what it could not do.
+/// Runs a command and prints its problem, if there is one.
 fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
     ExitCode::from(work().unwrap_or_else(|problem| {
         problem.print();

@@ -1,4 +1,5 @@
-//! `threadbare predict`: what one run almost did, and a second run that does it; or what a trace says alone.
+//! `threadbare predict`: predicts failures from one run and confirms each with another run. With `--trace` it only
+//! predicts.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use threadbare_formats::import::{ImportError, Wrong};
 use threadbare_formats::{import, trace_file};
 use threadbare_hunt::from_trace::{self, PredictError};
-use threadbare_hunt::{Budget, Event, HuntConfig, StrategyChoice};
+use threadbare_hunt::{Budget, Event, StrategyChoice};
 use threadbare_predict::{ConfirmConfig, Pattern, pattern};
 use threadbare_report::Reporter;
 use threadbare_trace::Trace;
@@ -25,18 +26,10 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
             let strategy = StrategyChoice::Predict(ConfirmConfig {
                 patterns,
                 recordings: options.runs,
-                policy: record::policy(options.schedule, options.launch.seed),
+                policy: record::policy(options.schedule, options.launch.run.seed),
             });
-            let config = HuntConfig::new(strategy);
-            let config = HuntConfig {
-                budget: options.budget.unwrap_or(Budget::UNLIMITED),
-                jobs: options.jobs.unwrap_or(config.jobs),
-                seed: options.launch.seed,
-                max_events: options.launch.limits.max_events,
-                limits: target::limits(&options.launch.limits, cancelled),
-                out: options.out.clone(),
-                ..config
-            };
+            let (search, run) = (options.search(), &options.launch.run);
+            let config = session::config(strategy, &search, Budget::UNLIMITED, run, cancelled);
             session::search_and_report(&subject, &config, &options.output, "threadbare replay")
         }
         (None, None) => Err(Problem::new("neither a program nor a trace to predict from")),
@@ -66,7 +59,7 @@ fn predict_from(path: &Path, patterns: &[Pattern], output: &OutputOptions) -> Re
     Ok(session::exit_code(&summary, false))
 }
 
-/// A trace in any format, told by its first bytes and by its name.
+/// Reads a trace in any format. The first bytes and the file name tell which.
 fn read_trace(path: &Path) -> Result<Trace, Problem> {
     let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
     if bytes.starts_with(trace_file::MAGIC) {
@@ -83,7 +76,7 @@ fn read_trace(path: &Path) -> Result<Trace, Problem> {
     })
 }
 
-/// What to do about a file that is not a trace in `format`, where the line that is wrong does not say it.
+/// Advice for a file that is not a trace in `format`, if the error alone does not help.
 fn help(error: &ImportError, format: &str) -> Option<String> {
     match error.wrong {
         Wrong::UnknownOperation(_) => Some(format!("the operations are {}", import::OPERATIONS)),

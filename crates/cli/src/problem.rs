@@ -1,4 +1,4 @@
-//! What went wrong, and what to do next.
+//! Errors for the user: what went wrong, and what to do next.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use threadbare_program::ProgramError;
 /// A message for the user of a command that could not do its work.
 #[derive(Debug)]
 pub struct Problem {
-    /// Empty where there is nothing to say.
+    /// Empty if nothing is printed.
     message: String,
     help: Option<String>,
 }
@@ -23,12 +23,12 @@ impl Problem {
         Problem { help: Some(help.into()), ..self }
     }
 
-    /// The work is over, and nobody needs to be told why.
+    /// A problem that is not printed.
     pub fn silent() -> Problem {
         Problem::new("")
     }
 
-    /// Says it on standard error.
+    /// Prints it to standard error.
     pub fn print(&self) {
         if self.message.is_empty() {
             return;

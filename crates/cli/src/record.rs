@@ -1,4 +1,4 @@
-//! `threadbare record`: one run, kept.
+//! `threadbare record`: records one run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,42 +7,38 @@ use std::sync::atomic::AtomicBool;
 use threadbare_executor::{Worker, learn};
 use threadbare_formats::trace_file;
 use threadbare_hunt::ending::stopped_at;
-use threadbare_hunt::whole_file;
+use threadbare_hunt::{Event, whole_file};
+use threadbare_report::Reporter;
 use threadbare_trace::{Plan, Policy, Trace};
 
 use crate::arguments::{RecordOptions, Schedule};
 use crate::exit;
-use crate::output::{self, say};
+use crate::output;
 use crate::problem::Problem;
 use crate::target;
 
 pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let ready = target::prepare(&options.program.target, &options.program.launch, Path::new(""))?;
-    let limits = target::limits(&options.program.launch.limits, cancelled);
+    let run = &options.program.launch.run;
+    let limits = target::limits(run, cancelled);
     let mut worker = Worker::start(&ready.target, &limits)?;
     let mut plan = Plan {
-        max_events: options.program.launch.limits.max_events,
-        seed: options.program.launch.seed,
+        max_events: run.max_events,
+        seed: run.seed,
         spurious: options.program.spurious_wakeups,
         functions: options.functions,
         ..Plan::default()
     };
     learn(&mut worker, &mut plan)?;
-    plan.policy = policy(options.schedule, options.program.launch.seed);
+    plan.policy = policy(options.schedule, run.seed);
     let run = worker.run(&plan)?;
-    output::print(format_args!("{}", run.output(u64::MAX)))?;
+    let mut reporter = threadbare_report::text("threadbare replay");
+    reporter.report(&Event::Output(&run.output(u64::MAX))).map_err(output::problem)?;
     let (trace, ended) = (run.trace(), run.ended().clone());
     write(&trace, &options.out)?;
-    say!(
-        "{}: {} events, {} threads, {}",
-        options.out.display(),
-        trace.events.len(),
-        trace.threads.len(),
-        trace.end_text()
-    )?;
-    if let Some(place) = stopped_at(&ended, worker.program()) {
-        say!("it was {place}")?;
-    }
+    let stopped_at = stopped_at(&ended, worker.program());
+    let recorded = Event::Recorded { file: &options.out, trace: &trace, stopped_at: stopped_at.as_deref() };
+    reporter.report(&recorded).map_err(output::problem)?;
     let failed = trace.end.failure().is_some();
     Ok(if failed { exit::FOUND } else { exit::NOTHING_FOUND })
 }

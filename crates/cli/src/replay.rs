@@ -1,4 +1,4 @@
-//! `threadbare replay`: a clip, followed event by event.
+//! `threadbare replay`: runs a clip and compares every event.
 
 use std::path::Path;
 use std::sync::Arc;

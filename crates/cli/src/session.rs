@@ -1,4 +1,4 @@
-//! Commands that search: `hunt`, `rank` and `predict`, and `cargo threadbare run`.
+//! `threadbare hunt` and `rank`, and what all commands that search have in common.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,21 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use threadbare_hunt::{Budget, Event, HuntConfig, HuntError, StrategyChoice, Subject, Summary, run};
 use threadbare_report::Reporter;
 
-use crate::arguments::{HuntOptions, LaunchOptions, OutputOptions, RankOptions, SearchOptions};
+use crate::arguments::{HuntOptions, OutputOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
 use crate::exit;
 use crate::problem::Problem;
 use crate::target;
 
-/// For one program, unless the user says otherwise.
+/// The default budget for one program.
 pub const BUDGET: Budget = Budget::runs(2000);
 
 pub fn hunt(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let (program, search) = (&options.program, &options.search);
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
-    let config = HuntConfig {
-        spurious: program.spurious_wakeups,
-        ..config(StrategyChoice::Hunt, search, &program.launch, cancelled)
-    };
+    let config = program_config(StrategyChoice::Hunt, search, program, cancelled);
     search_and_report(&subject, &config, &search.output, "threadbare replay")
 }
 
@@ -34,29 +31,44 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
         tuples: (!options.tuples.is_empty()).then(|| options.tuples.clone()),
         memory: options.search_memory.saturating_mul(1 << 20),
     };
-    let config = HuntConfig {
-        spurious: program.spurious_wakeups,
-        ..config(strategy, search, &program.launch, cancelled)
-    };
+    let config = program_config(strategy, search, program, cancelled);
     search_and_report(&subject, &config, &search.output, "threadbare replay")
 }
 
-fn config(
+fn program_config(
     strategy: StrategyChoice,
     search: &SearchOptions,
-    launch: &LaunchOptions,
+    program: &ProgramOptions,
     cancelled: &Arc<AtomicBool>,
 ) -> HuntConfig {
-    let config = HuntConfig {
-        seed: launch.seed,
-        max_events: launch.limits.max_events,
-        limits: target::limits(&launch.limits, cancelled),
-        ..HuntConfig::new(strategy)
-    };
-    search.configure(config, BUDGET)
+    let config = config(strategy, search, BUDGET, &program.launch.run, cancelled);
+    HuntConfig { spurious: program.spurious_wakeups, ..config }
 }
 
-/// Hunts in one program, and reports what is found as it is found, and the figures at the end.
+/// The configuration that the options describe. Every command that searches uses this function. `budget` is the
+/// default budget.
+pub fn config(
+    strategy: StrategyChoice,
+    search: &SearchOptions,
+    budget: Budget,
+    run: &RunOptions,
+    cancelled: &Arc<AtomicBool>,
+) -> HuntConfig {
+    let defaults = HuntConfig::new(strategy);
+    HuntConfig {
+        budget: search.budget.unwrap_or(budget),
+        stop_at_first: search.first,
+        races: search.races,
+        jobs: search.jobs.unwrap_or(defaults.jobs),
+        seed: run.seed,
+        max_events: run.max_events,
+        limits: target::limits(run, cancelled),
+        out: search.out.clone(),
+        ..defaults
+    }
+}
+
+/// Hunts in one program. Reports each finding at once, and a summary at the end.
 pub fn search_and_report(
     subject: &Subject,
     config: &HuntConfig,
@@ -70,7 +82,7 @@ pub fn search_and_report(
     Ok(exit_code(&summary, config.limits.cancelled.load(Ordering::Relaxed)))
 }
 
-/// The exit code of a session that was made to its end, or to an interrupt.
+/// The exit code of a session that ended, or was interrupted.
 pub fn exit_code(summary: &Summary, is_cancelled: bool) -> u8 {
     match summary.findings {
         0 if is_cancelled => exit::INTERRUPTED,
@@ -79,7 +91,7 @@ pub fn exit_code(summary: &Summary, is_cancelled: bool) -> u8 {
     }
 }
 
-/// Clips can be written to `out`, as far as can be told beforehand.
+/// Fails if `out` is a file, before any run is made.
 pub fn check_directory(out: &Path) -> Result<(), Problem> {
     if out.exists() && !out.is_dir() {
         let what = format!("{} is not a directory: clips cannot be written there", out.display());

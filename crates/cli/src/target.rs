@@ -1,4 +1,4 @@
-//! From what the user names to what is run.
+//! Prepares the program that the user names.
 
 use std::ffi::OsString;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use threadbare_executor::{Input, Limits, Target};
 use threadbare_hunt::Subject;
 use threadbare_hunt::clip::Origin;
 
-use crate::arguments::{LaunchOptions, LimitOptions};
+use crate::arguments::{LaunchOptions, RunOptions};
 use crate::cc::{self, Language};
 use crate::input::{self, Given};
 use crate::problem::Problem;
@@ -32,7 +32,7 @@ impl Deref for Prepared {
     }
 }
 
-/// Prepares what the user names. Clips, and what they need, are going to be in `directory`.
+/// Prepares the program that the user names. Clips and their input go into `directory`.
 pub fn prepare(target: &Path, options: &LaunchOptions, directory: &Path) -> Result<Prepared, Problem> {
     let origin = Origin {
         target: target.to_string_lossy().into_owned(),
@@ -73,7 +73,7 @@ fn name(target: &str) -> String {
     stem.map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Compiles one file as it is written: without optimisation, every access in the source is one in the program.
+/// Compiles one file without optimisation, so that every access in the source is one in the program.
 fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
     if !source.exists() {
         return Err(Problem::new(format!("no such file: {}", source.display()))
@@ -100,7 +100,7 @@ fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(P
     Ok((program, directory))
 }
 
-pub fn limits(options: &LimitOptions, cancelled: &Arc<AtomicBool>) -> Limits {
+pub fn limits(options: &RunOptions, cancelled: &Arc<AtomicBool>) -> Limits {
     Limits {
         time: Duration::from_secs(options.time_limit),
         memory: options.memory_limit.saturating_mul(1 << 20),

@@ -1,4 +1,4 @@
-//! `threadbare trace`: looking at what was recorded.
+//! `threadbare trace`: shows and exports a recorded trace.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

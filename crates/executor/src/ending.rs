@@ -1,11 +1,11 @@
-//! How a run ended, before anything is looked up.
+//! How a run ended, as addresses without names.
 
 use threadbare_trace::{End, Failure, FailureKind};
 use threadbare_wire::CodePlace;
 
 use crate::memory::Memory;
 
-/// The end of a run in the terms of the process: addresses, no names.
+/// The end of a run, with addresses and no names.
 pub type RunEnd = End<CodePlace>;
 
 /// Reads the end of a run from what it said itself or, if it said nothing, from its wait status.
@@ -13,8 +13,8 @@ pub fn of(memory: &Memory, status: i32) -> RunEnd {
     memory.control().end.get().unwrap_or_else(|| of_status(status))
 }
 
-/// Why Rust's test harness lets a test fail that did not panic, from what it prints: the test has returned an error, or
-/// should have panicked.
+/// The reason that Rust's test harness prints for a test that failed without a panic: it returned an error, or it should
+/// have panicked.
 pub fn harness_words(output: &str) -> Option<&str> {
     let is_heading = |line: &&str| line.starts_with("---- ") && line.ends_with(" stdout ----");
     let lines = output.lines().skip_while(|line| !is_heading(line)).take_while(|&line| line != "failures:");

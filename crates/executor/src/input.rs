@@ -1,4 +1,4 @@
-//! What the program reads on its standard input.
+//! The standard input of the tested program.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::memory::anonymous_file;
 
-/// The same bytes in every run, from the first to the last; nothing at all by default.
+/// The standard input: the same bytes in every run. By default there are none.
 ///
-/// They are a copy, so that it does not matter what becomes of the file or the pipe that they came from. The
-/// copy is a regular file, of which the runtime gives each run a position of its own.
+/// The bytes are a copy, so a later change of their file makes no difference. The copy is a regular file, and the runtime
+/// gives each run its own position in it.
 #[derive(Clone, Debug, Default)]
 pub struct Input(Option<Arc<File>>);
 
@@ -22,7 +22,7 @@ impl Input {
         Ok(Input(Some(Arc::new(file))))
     }
 
-    /// For a new process, which reads from the start.
+    /// The file for a new process, which reads from the start.
     pub(crate) fn open(&self) -> io::Result<Stdio> {
         match &self.0 {
             None => Ok(Stdio::null()),

@@ -12,7 +12,7 @@ use thiserror::Error;
 use threadbare_trace::hash::fingerprint;
 
 const LIBRARY: &[u8] = include_bytes!(env!("THREADBARE_RUNTIME"));
-/// What programs linked by `gcc -fsanitize=thread` look for: `libtsan.so.0` up to gcc 10, `.so.2` since.
+/// The names that programs built with `gcc -fsanitize=thread` look for: `libtsan.so.0` up to gcc 10, `.so.2` since.
 const NAMES: [&str; 2] = ["libtsan.so.2", "libtsan.so.0"];
 
 /// The library could not be put where programs find it.
@@ -33,8 +33,7 @@ pub fn install() -> Result<PathBuf, InstallError> {
     Ok(directory)
 }
 
-/// The cache directory of the user; one of our own where there is none, or where its name could not stand in
-/// a list of directories.
+/// The user's cache directory; one of our own if there is none, or if its name cannot be part of a list of directories.
 pub fn cache() -> PathBuf {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
     let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
@@ -47,7 +46,7 @@ pub fn cache() -> PathBuf {
     }
 }
 
-/// Says whether it was not there before.
+/// Writes the library, unless it is there. Returns whether it was written.
 fn write_library(directory: &Path) -> io::Result<bool> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if fs::metadata(directory)?.uid() != getuid().as_raw() {
@@ -78,12 +77,12 @@ fn write_library(directory: &Path) -> io::Result<bool> {
     Ok(written)
 }
 
-/// Libraries of other versions that nobody has used for so long are removed.
+/// Libraries of other versions are removed if they were not used for this long.
 const UNUSED: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Removes what other versions have left beside `ours`, unless it is still in use: the tool dates its library when
-/// it uses it, and the kernel when a program that was linked to it is run without the tool. (A process that has
-/// the library loaded keeps it, removed or not.) What cannot be removed can stay.
+/// Removes libraries of other versions beside `ours`, unless they are still in use. The tool sets the date of its
+/// library when it uses it. The kernel does so when a program that was linked to it runs without the tool. A process that
+/// has the library loaded keeps it, removed or not. Errors are ignored.
 fn remove_unused(ours: &Path) {
     let others = ours.parent().and_then(|cache| fs::read_dir(cache).ok()).into_iter().flatten().flatten();
     for other in others {

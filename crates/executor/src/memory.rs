@@ -1,4 +1,4 @@
-//! The shared file from the tool's side.
+//! The tool's side of the shared file.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ pub struct Memory {
 // SAFETY: the mapping belongs to this value alone; nothing in it refers to a thread.
 unsafe impl Send for Memory {}
 
-/// How much of each region there is.
+/// How much of each region is in use.
 #[derive(Clone, Debug)]
 pub struct Lengths {
     events: u64,
@@ -35,7 +35,7 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// What there was when a snapshot was taken.
+    /// The lengths when a snapshot was taken.
     pub fn of(snapshot: &Snapshot) -> Lengths {
         Lengths {
             events: snapshot.events.load(Ordering::Relaxed),
@@ -51,7 +51,7 @@ impl Lengths {
     }
 }
 
-/// A copy of what a run left in the regions that are only ever added to.
+/// A copy of the regions that only grow.
 pub struct Contents {
     records: Vec<Record>,
     stacks: Vec<Stack>,
@@ -63,7 +63,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Whose turn it was, from the beginning of the run to a moment.
+    /// The turns from the beginning of the run to that moment.
     pub fn turns(&self, lengths: &Lengths) -> Vec<Turns> {
         Switch::turns(&self.switches[..lengths.switches as usize], lengths.turns)
     }
@@ -74,7 +74,7 @@ pub fn anonymous_file(name: &std::ffi::CStr) -> io::Result<File> {
     Ok(memfd_create(name, MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Gives back the pages of a part of a file. They read as zeroes from then on.
+/// Frees the pages of a part of a file. They read as zeroes from then on.
 pub fn punch_hole(file: &File, start: u64, len: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, start, len)?)
 }
@@ -148,7 +148,7 @@ impl Memory {
         wire::Decisions::new(self.region(wire::DECISIONS_OFFSET, wire::DECISIONS_BYTES, words))
     }
 
-    /// Puts a plan in place. `false` when it is too large.
+    /// Writes a plan. Returns `false` if it is too large.
     pub fn write_plan(&mut self, words: &[u64]) -> bool {
         if words.len() as u64 > wire::PLAN_BYTES / 8 {
             return false;
@@ -177,7 +177,7 @@ impl Memory {
         }
     }
 
-    /// Puts it all back as it was at a moment.
+    /// Restores everything as it was at a moment.
     pub fn restore(&mut self, contents: &Contents, lengths: &Lengths) {
         self.put(wire::LOG_OFFSET, &contents.records[..lengths.events as usize]);
         self.put(wire::STACKS_OFFSET, &contents.stacks[..lengths.stacks as usize]);
@@ -197,7 +197,7 @@ impl Memory {
         control.switches.store(lengths.switches, Ordering::Relaxed);
     }
 
-    /// Writes `items` to the beginning of a region that is as large as what was read from it.
+    /// Writes `items` to the beginning of the region that they were copied from.
     fn put<T: Copy>(&mut self, offset: u64, items: &[T]) {
         // SAFETY: inside the mapping, because they come from there; nobody else writes between runs.
         unsafe {
@@ -206,14 +206,14 @@ impl Memory {
         }
     }
 
-    /// Whose turn it was, from the beginning of the run.
+    /// The turns of the run, from its beginning.
     pub fn turns(&self) -> Vec<Turns> {
         let switches = self.control().switches.load(Ordering::Acquire);
         let switches = self.region(wire::SWITCHES_OFFSET, wire::SWITCHES_BYTES, switches);
         Switch::turns(switches, self.control().turns.load(Ordering::Acquire))
     }
 
-    /// Puts the table of the standard library's functions in place, before the program starts.
+    /// Writes the table of the standard library's functions, before the program starts.
     pub fn write_code(&self, table: &[Code]) {
         let count = table.len().min(wire::CODE_BYTES as usize / size_of::<Code>());
         // SAFETY: inside the region, as just checked; nobody else has the file yet.
@@ -224,7 +224,7 @@ impl Memory {
         self.control().code.store(count as u64, Ordering::Release);
     }
 
-    /// Gives back the pages of a log that has become large.
+    /// Frees the pages of a log that has become large.
     pub fn trim(&self) {
         const KEPT: u64 = 16 << 20;
         let used = self.control().events.load(Ordering::Relaxed) * size_of::<Record>() as u64;

@@ -1,4 +1,4 @@
-//! What a run left behind.
+//! The result of a run.
 
 use std::sync::atomic::Ordering;
 
@@ -12,23 +12,23 @@ use crate::ending::RunEnd;
 use crate::symbolise;
 use crate::worker::Worker;
 
-/// What makes two failures the same: kind, addresses of code, words.
+/// Identifies a failure. Two runs that fail in the same way have equal keys.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FailureKey {
     pub kind: FailureKind,
-    /// Sorted, each once.
+    /// Sorted, without duplicates.
     addresses: Vec<u64>,
     message: String,
 }
 
-/// The failure that a race is.
+/// The key of a data race.
 fn key_of(race: &RaceRecord) -> FailureKey {
     let mut addresses = race.addresses.to_vec();
     addresses.dedup();
     FailureKey { kind: FailureKind::DataRace, addresses, message: String::new() }
 }
 
-/// With every number in it replaced by one sign.
+/// The message with each number replaced by `#`.
 fn without_numbers(message: &str) -> String {
     let mut text = String::with_capacity(message.len());
     for character in message.chars() {
@@ -52,15 +52,15 @@ impl Run<'_> {
         &self.ended
     }
 
-    /// Names the failure, if it was one, so that two runs that failed alike compare equal.
+    /// The key of the failure, if the run failed.
     pub fn failure(&self) -> Option<FailureKey> {
         let failure = self.ended.failure()?;
         let memory = self.worker.memory();
         let pending = || memory.pending().iter().filter(|pending| pending.kind != 0);
         let mut addresses: Vec<u64> = match failure.kind {
-            // A deadlock is where threads wait; who came last does not matter.
+            // A deadlock is told by where threads wait. Which thread came last does not matter.
             FailureKind::Deadlock => pending().map(|pending| pending.pc).collect(),
-            // A livelock is in the functions that threads go round in, wherever in them they were stopped.
+            // A livelock is told by the functions that the threads loop in, not by where they were stopped.
             FailureKind::Livelock => pending()
                 .filter_map(|pending| Some(memory.stacks().get(pending.stack_index().index())?.pc))
                 .collect(),
@@ -73,9 +73,9 @@ impl Run<'_> {
         addresses.sort_unstable();
         addresses.dedup();
         let message = match failure.kind {
-            // The address that a crash mentions may be any: it is the same accident.
+            // A crash mentions an address, which differs from run to run.
             FailureKind::Signal(_) => String::new(),
-            // So may the values that an assertion has compared.
+            // So do the values that an assertion compared.
             FailureKind::Panic => without_numbers(&failure.message),
             _ => failure.message.clone(),
         };
@@ -96,27 +96,27 @@ impl Run<'_> {
         unsafe { std::slice::from_raw_parts(records.as_ptr().cast(), size_of_val(records)) }
     }
 
-    /// Events, counted.
+    /// The number of events.
     pub fn events(&self) -> u64 {
         self.records().len() as u64
     }
 
-    /// Threads that there were, the main thread included.
+    /// The number of threads, the main thread included.
     pub fn threads(&self) -> u32 {
         self.worker.memory().pending().len() as u32
     }
 
-    /// The shared memory that the run learnt of, if its plan asked it to.
+    /// The shared memory that the run found, if its plan asked for it.
     pub fn learnt(&self) -> Vec<Extent> {
         wire::decode_extents(self.worker.memory().learnt()).unwrap_or_default()
     }
 
-    /// The run's schedule as turns, all of them.
+    /// The whole schedule of the run, as turns.
     pub fn turns(&self) -> Vec<Turns> {
         self.worker.memory().turns()
     }
 
-    /// Every decision that was made, in order, if the plan asked for them.
+    /// All decisions in order, if the plan asked for them.
     pub fn decisions(&self) -> wire::Decisions<'_> {
         self.worker.memory().decisions()
     }
@@ -224,7 +224,7 @@ impl Run<'_> {
         Plan { steps, race: Some(race.addresses), learn: false, ..plan.clone() }
     }
 
-    /// The run with everything looked up.
+    /// The trace of the run, with all names.
     pub fn trace(&self) -> Trace {
         symbolise::trace(self)
     }

@@ -1,8 +1,8 @@
 //! Snapshots that a worker keeps, and which of them a plan can start from.
 //!
-//! A snapshot is a process that stands where a run stood after some of its turns. A plan whose own turns begin in
-//! the same way, and which is otherwise the same, need not be run from the start: it goes on from there. What the
-//! earlier run had left in the shared file by then has to be there again; a copy of that is kept here.
+//! A snapshot is a process that stands where a run stood after some of its turns. A plan that begins with the same turns,
+//! and is otherwise the same, can start from the snapshot instead of the beginning. What the earlier run had written to
+//! the shared file by then is put back from a copy, which is kept here.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,13 +16,13 @@ use threadbare_wire::{Control, Snapshot, snapshot};
 
 use crate::memory::{Contents, Lengths, Memory};
 
-/// How many snapshots a worker may keep, and what they may cost.
+/// The limits of a worker's snapshots.
 #[derive(Clone, Copy, Debug)]
 pub struct Keep {
     pub max_snapshots: usize,
-    /// Bytes of memory that snapshots have to themselves, together.
+    /// The most bytes of memory that all snapshots together may have to themselves.
     pub memory: u64,
-    /// Turns between two snapshots; if none are given, as many as make it worth while.
+    /// The turns between two snapshots; `None` chooses them by cost.
     pub gap: Option<u64>,
 }
 
@@ -37,45 +37,46 @@ impl Default for Keep {
 pub struct Snapshots {
     keep: Option<Keep>,
     kept: Vec<Kept>,
-    /// Counts runs, to know what was not used for long.
+    /// The number of runs so far. It dates the last use of each snapshot.
     clock: u64,
     /// How many turns the last run took, and how long each.
     turns: u64,
     turn_time: Duration,
-    /// How long it takes to take a snapshot, by the last that were.
+    /// The time to take a snapshot, from the latest ones.
     cost: Option<Duration>,
 }
 
 struct Kept {
     slot: usize,
-    /// The plan of its run, without what may differ.
+    /// The plan of its run, without the parts that may differ.
     plan: Arc<Plan>,
-    /// Those that its run had taken.
+    /// The turns that its run had taken.
     turns: Vec<Turns>,
     lengths: Lengths,
     contents: Arc<Contents>,
-    /// What its run had printed, and perhaps more.
+    /// The output of its run, perhaps with more than it had printed by then.
     output: Arc<[u8]>,
     memory: u64,
     used: u64,
 }
 
-/// What taking a snapshot costs, at least.
-const LEAST_COST: Duration = Duration::from_micros(300);
-/// What it costs in all, pages that are then copied and the end of the process, by what it takes at once.
-const COSTS_LATER: u32 = 3;
+/// The least that a snapshot costs.
+const MIN_COST: Duration = Duration::from_micros(300);
+/// The whole cost of a snapshot, as a multiple of the time to take it: later its pages are copied and its process
+/// ends.
+const COST_FACTOR: u32 = 3;
 
 impl Snapshots {
-    /// From now on, keeps snapshots, or no more than there are.
+    /// From now on keeps snapshots within these limits; with `None`, takes no new ones.
     pub fn keep(&mut self, keep: Option<Keep>) {
         self.keep =
             keep.map(|keep| Keep { max_snapshots: keep.max_snapshots.min(snapshot::SLOTS - 1), ..keep });
     }
 
-    /// The deepest snapshot that `plan` can start from: its slot, after everything it had left in the shared
-    /// file was put there again.
+    /// Finds the deepest snapshot that `plan` can start from, puts back what it had written to the shared file, and
+    /// returns its slot.
     ///
-    /// A run that learns what is shared always goes all the way: what it learns on its way is part of what it tells.
+    /// A run that learns what is shared always starts from the beginning, because it also learns on the way.
     pub fn restore(&mut self, plan: &Plan, memory: &mut Memory, output: &File) -> Option<usize> {
         self.clock += 1;
         if plan.learn {
@@ -90,8 +91,8 @@ impl Snapshots {
         Some(kept.slot)
     }
 
-    /// Says which snapshots the run of `plan` from `start` is to take: evenly spread over what is left of a run as
-    /// long as the last, and where the plan's turns end, because other plans are likely to branch off there.
+    /// Decides where the run of `plan` from `start` takes snapshots: at even distances up to the length of the last run,
+    /// and where the plan's turns end, because other plans are likely to branch off there.
     pub fn ask(&mut self, plan: &Plan, start: Option<usize>, memory: &Memory) {
         let control = memory.control();
         control.snapshots_taken.store(0, Ordering::Relaxed);
@@ -129,17 +130,16 @@ impl Snapshots {
         self.kept.iter().find(|kept| Some(kept.slot) == slot).map_or(0, |kept| kept.lengths.turns)
     }
 
-    /// Turns between two snapshots. Where a run of length R has n of them at cost c, runs that go on from anywhere in
-    /// it repeat R / 2n each; so n · c + R / 2n is what to keep small.
+    /// The turns between two snapshots. If a run of length R has n snapshots of cost c each, a run that starts from one
+    /// repeats R / 2n on average. So n · c + R / 2n should be small.
     fn worthwhile_gap(&self) -> u64 {
         let turn = (self.turn_time.as_nanos() as u64).max(1);
-        let cost = self.cost.map_or(LEAST_COST, |cost| LEAST_COST.max(cost * COSTS_LATER));
+        let cost = self.cost.map_or(MIN_COST, |cost| MIN_COST.max(cost * COST_FACTOR));
         let gap = (2 * cost.as_nanos() as u64).saturating_mul(self.turns.saturating_mul(turn)).isqrt();
         gap / turn
     }
 
-    /// A run of `plan`, from the snapshot `start` or from the beginning, took so long: keeps the snapshots that it
-    /// took.
+    /// Keeps the snapshots of a run of `plan`, which started from `start` or from the beginning, and notes its time.
     pub fn collect(
         &mut self,
         plan: &Plan,
@@ -185,7 +185,7 @@ impl Snapshots {
         self.evict(keep, memory);
     }
 
-    /// Lets go of what was not used for longest, down to what may be kept.
+    /// Drops the snapshots that were not used for longest, until the limits are met.
     fn evict(&mut self, keep: Keep, memory: &Memory) {
         let is_too_much = |kept: &[Kept]| {
             kept.len() > keep.max_snapshots || kept.iter().map(|kept| kept.memory).sum::<u64>() > keep.memory
@@ -199,13 +199,13 @@ impl Snapshots {
         }
     }
 
-    /// The snapshot in this slot, if any, turned out to have ended.
+    /// Drops the snapshot in this slot, because its process has ended.
     pub fn forget(&mut self, slot: Option<usize>) {
         self.kept.retain(|kept| Some(kept.slot) != slot);
     }
 }
 
-/// A plan without what a run that starts from a snapshot takes from its own.
+/// The plan without the parts in which a run from a snapshot may differ.
 fn common(plan: &Plan) -> Plan {
     Plan { turns: Vec::new(), steps: Vec::new(), strict: false, policy: Policy::RunToBlock, ..plan.clone() }
 }
@@ -214,7 +214,7 @@ fn free_slots(control: &Control) -> impl Iterator<Item = usize> {
     (0..snapshot::SLOTS).filter(|&slot| control.snapshots[slot].pid.load(Ordering::Acquire) == 0)
 }
 
-/// The first of `turns` are `first`, however they are counted together.
+/// Whether `turns` begin with `first`. Consecutive turns of a thread may be split in different ways.
 fn begins_with(turns: &[Turns], first: &[Turns]) -> bool {
     let mut turns = turns.iter().copied().filter(|turns| turns.count > 0);
     let mut rest = Turns { thread: ThreadIndex::MAIN, count: 0 };
@@ -241,7 +241,7 @@ fn dismiss(slot: &Snapshot) {
     let _ = futex::wake(&slot.command, futex::Flags::empty(), 1);
 }
 
-/// Bytes that the process has to itself, at most.
+/// An upper bound on the bytes that the process has to itself.
 fn own_memory(slot: &Snapshot) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", slot.pid.load(Ordering::Acquire)));
     let kilobytes = status.ok().and_then(|status| {

@@ -1,4 +1,4 @@
-//! From addresses to names: a run becomes a trace.
+//! Turns a run into a trace: looks up the names of its addresses.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,13 +19,13 @@ struct Block {
     ordinal: u32,
 }
 
-/// The tables of a trace as they fill.
+/// The tables of the trace that is being made.
 struct Tables<'p> {
     program: &'p Program,
     threads: Vec<ThreadId>,
     objects: Vec<Object>,
     object_of: HashMap<ObjectName, ObjectIndex>,
-    /// Objects by address, as things are at this point of the run.
+    /// The objects at this point of the run, by address.
     object_at: BTreeMap<u64, ObjectIndex>,
     locations: Vec<Location>,
     location_of: HashMap<u64, LocationIndex>,
@@ -38,7 +38,7 @@ struct Tables<'p> {
     spans: &'p [StackSpan],
 }
 
-/// Looks up everything the run refers to.
+/// Makes the trace of a run.
 pub fn trace(run: &Run<'_>) -> Trace {
     let worker = run.worker;
     let memory = worker.memory();
@@ -205,7 +205,7 @@ impl<'p> Tables<'p> {
         }
     }
 
-    /// What a person calls it. Nothing here depends on a line number, so that it is the same after a rebuild.
+    /// The name for people. It has no line number, so it is the same after a rebuild.
     fn display(&self, name: &ObjectName, address: u64) -> String {
         let thread =
             |thread: ThreadIndex| self.threads.get(thread.index()).map_or("?".into(), ToString::to_string);
@@ -228,7 +228,7 @@ impl<'p> Tables<'p> {
         }
     }
 
-    /// The function that a block was allocated by: the innermost that is not a standard library's.
+    /// The function that allocated a block: the innermost one outside the standard library.
     fn allocator(&self, site: StackIndex) -> &str {
         let stack = |stack: StackIndex| self.stacks.get(stack.index()).filter(|_| !stack.is_empty());
         let calls = std::iter::successors(stack(site), |inner| stack(inner.parent));

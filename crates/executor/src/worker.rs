@@ -1,4 +1,4 @@
-//! One fork server, and the runs it makes.
+//! A worker: one fork server and its runs.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -28,24 +28,24 @@ use crate::memory::{Memory, anonymous_file, punch_hole};
 use crate::run::Run;
 use crate::snapshots::{Keep, Snapshots};
 
-/// What is tested.
+/// The tested program, and how it is started.
 #[derive(Clone, Debug, Default)]
 pub struct Target {
     pub program: PathBuf,
     pub arguments: Vec<OsString>,
     pub input: Input,
-    /// Where it runs; where the tool does if there is none.
+    /// The directory it runs in; the tool's own if `None`.
     pub directory: Option<PathBuf>,
-    /// Variables on top of those that the tool has.
+    /// Environment variables, added to those of the tool.
     pub environment: Vec<(OsString, OsString)>,
-    /// Tells its process id from that of others which run at the same time, as programs may name files by it.
+    /// Added to its process id. Programs name files by it, so programs that run at the same time need different ones.
     pub pid_offset: u32,
 }
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Wall-clock time of one run, and of the way to the first thread.
+    /// The wall-clock time of one run, and of the start up to the first thread.
     pub time: Duration,
     /// Resident memory of one run, in bytes.
     pub memory: u64,
@@ -101,9 +101,9 @@ pub struct Worker {
     socket: OwnedFd,
     memory: Memory,
     output: File,
-    /// What the program had printed before its first thread, in bytes: every run has printed that.
+    /// The bytes that the program printed before its first thread. They are part of the output of every run.
     printed: u64,
-    /// Of what the run has printed after that, nothing up to this byte is kept.
+    /// The run's output after that is dropped up to this byte.
     dropped: u64,
     program: Program,
     target: Target,
@@ -173,9 +173,8 @@ impl Worker {
         self.limits.time = time;
     }
 
-    /// From now on, keeps runs in the middle, and lets a plan start from one that began with the same turns; with
-    /// `None`, keeps no more than it has. That changes nothing but the time it takes; it pays where many plans share
-    /// long beginnings.
+    /// From now on keeps snapshots of runs, and starts a plan from one that began with the same turns. With `None` it
+    /// takes no new ones. Only the time of runs changes. That is worth while if many plans share long beginnings.
     pub fn keep_snapshots(&mut self, keep: Option<Keep>) {
         self.snapshots.keep(keep);
     }
@@ -199,7 +198,7 @@ impl Worker {
         }
     }
 
-    /// The program ended before its first thread: how?
+    /// Says why the program ended before its first thread.
     fn why_not_ready(&mut self) -> StartError {
         let program = self.target.program.clone();
         let status = match self.server.wait() {
@@ -290,9 +289,9 @@ impl Worker {
         }
     }
 
-    /// With the words of Rust's test harness, if all else that is known is its exit code.
+    /// Adds the words of Rust's test harness, if nothing but its exit code is known.
     fn explained(&self, mut ended: RunEnd) -> RunEnd {
-        /// Of Rust's test harness, when a test has failed.
+        /// The exit code of Rust's test harness when a test has failed.
         const HARNESS: FailureKind = FailureKind::ExitCode(101);
         if let End::Failed(failure) = &mut ended
             && failure.kind == HARNESS
@@ -305,7 +304,7 @@ impl Worker {
         ended
     }
 
-    /// Bytes of memory that the present run has.
+    /// The memory of the present run, in bytes.
     fn resident(&self) -> u64 {
         let pid = self.memory.control().run_pid.load(Ordering::Acquire);
         let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))
@@ -331,7 +330,7 @@ impl Worker {
         send(&self.socket, bytes, SendFlags::NOSIGNAL).is_ok_and(|sent| sent == bytes.len())
     }
 
-    /// A message from the server: its length, 0 when the server is gone, `None` when a tick passed without.
+    /// Receives a message from the server. Returns its length, 0 if the server is gone, `None` if none came within a tick.
     fn receive(&self, bytes: &mut [u8]) -> Option<usize> {
         match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&TICK)) {
             Ok(0) | Err(_) => None,
@@ -343,7 +342,7 @@ impl Worker {
         &self.memory
     }
 
-    /// Gives back the memory of what a run printed long ago, when it prints without end.
+    /// Drops the older output of a run that prints without end.
     fn trim_output(&mut self) {
         const KEPT: u64 = 64 << 20;
         let length = self.output.metadata().map_or(0, |output| output.len());
@@ -371,7 +370,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// Ends a run that is under way, and lets the server see to what that has started.
+    /// Kills a run that has not ended, and waits until the server has killed its child processes.
     fn end_run(&self) {
         if self.memory.control().run_pid.load(Ordering::Acquire) == 0 {
             return;
@@ -402,7 +401,7 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
     }
 }
 
-/// Limits of the user's that are too low would end in errors that say nothing, or by a signal.
+/// Fails if the user's resource limits are too low. A run would then end with an obscure error or by a signal.
 fn check_limits() -> io::Result<()> {
     let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     if limit(Resource::Nofile) <= wire::SOCKET_FD as u64 {
@@ -415,7 +414,7 @@ fn check_limits() -> io::Result<()> {
     Ok(())
 }
 
-/// The functions of Rust's standard library in the program, by address, each byte in one of them at most.
+/// The functions of Rust's standard library in the program, by address. They do not overlap.
 fn library_code(program: &Program) -> Vec<Code> {
     let mut table: Vec<Code> = Vec::new();
     for (range, class) in program.library_code() {
@@ -482,7 +481,7 @@ fn command(
     Ok(command)
 }
 
-/// `ours` before whatever the user has in this list.
+/// `ours` before the user's own entries of this list.
 fn before(ours: &OsStr, variable: &str) -> OsString {
     let mut list = ours.to_owned();
     if let Some(users) = std::env::var_os(variable).filter(|users| !users.is_empty()) {

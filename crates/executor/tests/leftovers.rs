@@ -29,15 +29,16 @@ fn take_turn() -> MutexGuard<'static, ()> {
 struct Process {
     id: u32,
     parent: u32,
-    name: String,
+    session: u32,
 }
 
-/// A process, from its `/proc/PID/stat`: number, name in brackets, state, parent.
+/// A process, from its `/proc/PID/stat`: number, name in brackets, state, parent, group, session.
 fn process(stat: &str) -> Option<Process> {
     let (id, rest) = stat.split_once(" (")?;
-    let (name, rest) = rest.rsplit_once(") ")?;
-    let parent = rest.split(' ').nth(1)?;
-    Some(Process { id: id.parse().ok()?, parent: parent.parse().ok()?, name: name.to_owned() })
+    let (_, rest) = rest.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let number = |index: usize| fields.get(index)?.parse().ok();
+    Some(Process { id: id.parse().ok()?, parent: number(1)?, session: number(3)? })
 }
 
 /// The children of this process, their children, and so on; also those that have ended, but nobody has noticed.
@@ -53,6 +54,12 @@ fn descendants() -> Vec<Process> {
         descendants.extend(children.cloned());
     }
     descendants
+}
+
+/// Whether the server has got a daemon: a child of another session, whose own parent has ended. A run is a child of the
+/// server too, but it stays in the server's session.
+fn has_daemon(server: &Process) -> bool {
+    descendants().iter().any(|process| process.parent == server.id && process.session != server.session)
 }
 
 /// A child that took care to outlive its parents ends with the run all the same.
@@ -77,16 +84,16 @@ fn daemons_end_with_their_worker() {
     let _turn = take_turn();
     let built = Built::new("rough.c");
     let cancelled = Arc::new(AtomicBool::new(false));
-    // Hit only if there is never a daemon, whose name is the one thing that tells it from the run.
+    // Reached only if no daemon ever appears.
     let limits =
         Limits { time: Duration::from_secs(60), cancelled: Arc::clone(&cancelled), ..Limits::default() };
     let mut subject = built.start_with("daemon_and_spin", Input::default(), limits);
+    let [server] = &descendants()[..] else { panic!("the server is not alone: {:?}", descendants()) };
     let plan = subject.under(Policy::RunToBlock);
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
         scope.spawn(|| {
-            let is_there = || descendants().iter().any(|process| process.name == "tb-test-orphan");
-            while !is_there() && !is_over.load(Ordering::Relaxed) {
+            while !has_daemon(server) && !is_over.load(Ordering::Relaxed) {
                 std::thread::yield_now();
             }
             cancelled.store(true, Ordering::Relaxed);

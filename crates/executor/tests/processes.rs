@@ -165,7 +165,7 @@ fn random_devices_of_cpp_come_from_the_plan() {
 
 /// Programs name files by their process id, and some run at the same time.
 #[test]
-fn lanes_have_process_ids_of_their_own() {
+fn workers_have_process_ids_of_their_own() {
     let built = Built::new("outside.c");
     let id = |pid_offset: u32| {
         let program = built.program().to_owned();

@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use threadbare_trace::Trace;
+
 use crate::replay::{Divergence, Replay};
 use crate::suite::{SuiteSummary, TestReport};
 use crate::{Budget, Finding, Summary};
@@ -29,6 +31,14 @@ pub enum Event<'a> {
     Diverged { divergence: &'a Divergence, ended: &'a str, still_fails: bool },
     /// A clip was followed as often as it was to be.
     Replayed(&'a Replay),
+    /// The output of the program, in a run that is recorded.
+    Output(&'a str),
+    /// A run was recorded, and its trace is in this file. `stopped_at` says where the run was at its time limit.
+    Recorded { file: &'a Path, trace: &'a Trace, stopped_at: Option<&'a str> },
+    /// This program of a project is left out, because it runs inside the compiler.
+    Skipped { program: &'a str },
+    /// This test program is run once, without a search.
+    RunningOnce { program: &'a str },
 }
 
 /// How far a session has come.

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadbare_formats::Clip;
+use threadbare_program::Sources;
 use threadbare_search::{Anomaly, Harm, Tuple};
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
-use crate::source::Source;
 use crate::user_code::UserCode;
 use crate::whole_file;
 
@@ -144,7 +144,7 @@ impl Finding {
 
 /// The user's lines where it failed, each once.
 fn failure_lines(trace: &Trace) -> Vec<SourceLine> {
-    let source = Source::default();
+    let source = Sources::default();
     let text = |file: &str, line: u32| source.line(file, line);
     let lines: BTreeSet<SourceLine> =
         UserCode::new(trace, &text).failure_lines().into_iter().map(SourceLine::of).collect();

@@ -20,7 +20,7 @@
 //! | [`from_trace`] | predictions from a trace alone |
 //! | [`suite`] | many tests, each a session |
 //! | [`ending`] | how a run ended, in words |
-//! | [`user_code`], [`source`] | which line of the user's own code an event belongs to |
+//! | [`user_code`] | which line of the user's own code an event belongs to |
 //! | [`whole_file`] | files that are whole or not there |
 
 mod budget;
@@ -40,7 +40,6 @@ mod pool;
 pub mod replay;
 mod session;
 mod shrink;
-pub mod source;
 pub mod suite;
 mod summary;
 pub mod user_code;
@@ -57,3 +56,4 @@ pub use pipeline::Pipeline;
 pub use session::{Session, run};
 pub use shrink::shrink;
 pub use summary::{MethodFigures, Obstacle, PredictionFigures, Stopped, Summary};
+pub use threadbare_program::Sources;

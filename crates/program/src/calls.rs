@@ -1,6 +1,6 @@
 //! The calls a function makes, by decoding its instructions.
 //!
-//! x86-64 compilers keep data out of code, so that a function is decoded from its first byte to its last.
+//! x86-64 compilers keep data out of code, so a function can be decoded from its first byte to its last.
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
@@ -11,7 +11,7 @@ use crate::symbols::{Kind, Symbol};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) return_address: u64,
-    /// The linkage name of what is called; empty for a call through a pointer.
+    /// The linkage name of the called function; empty for a call through a pointer.
     pub(crate) callee: String,
 }
 
@@ -36,8 +36,8 @@ fn callee(image: &Image, call: &Instruction) -> String {
     name.unwrap_or_default().to_string()
 }
 
-/// The function at `target`, or the one that the stub there jumps to. Stubs are known by what they do, not by
-/// the section they are in: `.plt`, `.plt.sec` and `.plt.got` differ between linkers.
+/// The function at `target`, or the one that the stub there jumps to. A stub is recognised by its instructions, because
+/// its section (`.plt`, `.plt.sec` or `.plt.got`) depends on the linker.
 fn direct(image: &Image, target: u64) -> Option<&str> {
     /// `endbr64` and a jump, with room for the longest encoding of both.
     const STUB: u64 = 16;

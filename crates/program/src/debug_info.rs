@@ -14,10 +14,10 @@ use crate::unpoisoned;
 
 pub(crate) type Die = gimli::DebuggingInformationEntry<Reader>;
 
-/// Lines at once, the index on first use: most files are only ever asked for lines.
+/// The index is made on first use, because most files are asked for lines only.
 pub(crate) struct DebugInfo {
     dwarf: Arc<gimli::Dwarf<Reader>>,
-    /// Parses as it is asked, and so cannot be shared; `None` when even the list of units is damaged.
+    /// Parses on demand, so it cannot be shared between threads; `None` if the list of units is damaged.
     lines: Option<Mutex<addr2line::Context<Reader>>>,
     pub(crate) frames: FrameInfo,
     index: OnceLock<Index>,
@@ -176,19 +176,19 @@ impl Index {
         }
     }
 
-    /// The name of an entry, or of the one it completes or stands for.
+    /// The name of an entry, or of the entry that it refers to.
     pub(crate) fn name(&self, id: EntryId) -> Option<String> {
         self.inherited(id, |id, die| string(&self.dwarf, &self.unit(id.unit)?.unit, die, gimli::DW_AT_name))
     }
 
-    /// The type of an entry, or of the one it completes or stands for.
+    /// The type of an entry, or of the entry that it refers to.
     pub(crate) fn type_of(&self, id: EntryId) -> Option<EntryId> {
         self.inherited(id, |id, die| self.reference(id.unit, die, gimli::DW_AT_type))
     }
 
-    /// What `get` finds in an entry or along the chain of entries that it refers to for the rest.
+    /// The first result of `get` along the chain of entries that begins here.
     fn inherited<T>(&self, id: EntryId, get: impl Fn(EntryId, &Die) -> Option<T>) -> Option<T> {
-        /// A concrete entry, its abstract origin and that one's declaration, with room to spare.
+        /// More than a real chain has: a concrete entry, its abstract origin and the declaration of that.
         const CHAIN: usize = 5;
         let mut id = id;
         for _ in 0..CHAIN {

@@ -17,8 +17,8 @@ use crate::symbols::Kind;
 pub(crate) const RBP: Register = gimli::X86_64::RBP;
 pub(crate) const RSP: Register = gimli::X86_64::RSP;
 
-/// Where a frame pointer points, seen from the canonical frame address: below the return address and its own
-/// saved value.
+/// How far a frame pointer points below the canonical frame address. The return address and the saved frame pointer are
+/// stored between the two.
 pub(crate) const FRAME_POINTER_BELOW_CFA: i64 = 16;
 
 /// The unwind tables of one file.
@@ -60,7 +60,7 @@ impl FrameInfo {
     }
 }
 
-/// Where the table of each function is, by address of the function.
+/// The position of each function's table, by address of the function.
 fn functions(frames: &EhFrame<Reader>, bases: &BaseAddresses) -> Vec<(Range<u64>, EhFrameOffset)> {
     let mut found = Vec::new();
     let mut entries = frames.entries(bases);

@@ -26,29 +26,28 @@ pub(crate) type Elf<'data> = ElfFile64<'data, object::LittleEndian>;
 
 const PAGE: u64 = 0x1000;
 
-/// The files that were looked into last, with all that was found in them: the workers of a hunt start at the same
-/// time, and the tests of a suite follow one another in the same program.
+/// The files that were opened last, with what was computed from them. The workers of a hunt open the same files at the
+/// same time, and so do the tests of a suite one after another.
 static LAST: Mutex<VecDeque<(Identity, Arc<Image>)>> = Mutex::new(VecDeque::new());
 /// A program and the libraries that matter.
 const MAX_KEPT: usize = 4;
 
 /// An executable or shared object.
 pub(crate) struct Image {
-    /// All of the file. It is read, not mapped: a user who rebuilds in the middle of a session must not pull
-    /// the bytes away from under us.
+    /// The whole file. It is read and not mapped, because the user may rebuild the program during a session.
     bytes: Arc<[u8]>,
-    /// Linked to be loaded anywhere.
+    /// It can be loaded at any address.
     pub(crate) position_independent: bool,
     segments: Vec<Segment>,
     pub(crate) symbols: Symbols,
-    /// What the slots of the global offset table hold once the program is loaded.
+    /// The contents of the global offset table after loading, by address.
     slots: HashMap<u64, Slot>,
     pub(crate) runtime: RuntimeUse,
     debug_info: OnceLock<DebugInfo>,
     library_code: OnceLock<Vec<(Range<u64>, CodeClass)>>,
 }
 
-/// What is the same as long as a file is.
+/// Identifies the contents of a file. It changes when the file does.
 #[derive(PartialEq, Eq)]
 struct Identity {
     device_and_number: (u64, u64),
@@ -67,13 +66,13 @@ struct Segment {
 /// The target of a call through memory.
 #[derive(Clone, Debug)]
 enum Slot {
-    /// A symbol of another module, or one that another module may take the place of.
+    /// A symbol of another module, or one that another module may replace.
     Symbol(String),
     /// An address of this file.
     Address(u64),
 }
 
-/// How a file stands to ThreadSanitizer's runtime.
+/// How a file uses ThreadSanitizer's runtime.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuntimeUse {
     /// It needs symbols named `__tsan_…` from elsewhere: its code is instrumented.
@@ -148,7 +147,7 @@ impl Image {
         Some(address.wrapping_sub(segment.address & !(PAGE - 1)))
     }
 
-    /// Bytes at an address as linked, as many as there are of the `len` asked for.
+    /// Up to `len` bytes at an address as linked.
     pub(crate) fn loaded(&self, address: u64, len: u64) -> Option<&[u8]> {
         let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.file_size;
         let segment = self.segments.iter().find(inside)?;

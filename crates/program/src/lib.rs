@@ -1,7 +1,7 @@
 //! The compiled program as data.
 //!
 //! A [`Program`] is the executable and shared objects of one tested program, at the addresses they are loaded
-//! at. It translates between what a run deals in, addresses, and what people and clips deal in: source
+//! at. It translates between the addresses of a run and what people and clips use: source
 //! positions, names of variables, and [`Site`](threadbare_trace::Site)s, which are places that are found again
 //! in the next build. It reads ELF and DWARF only, so that it works alike for gcc, clang and rustc, and needs
 //! neither the compiler nor a running process.
@@ -26,9 +26,9 @@
 //! (`calls`) and belong here too.
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
-//! entries); `types`, `locals` and `frame_info` name memory; `library_code` tells them from
-//! those of a standard library; `calls` decodes functions, and `site` finds
-//! places again by them; `maps` and `module` say what is loaded where; `program` puts these together.
+//! entries); `types`, `locals` and `frame_info` name memory; `library_code` finds the code of Rust's standard library;
+//! `calls` decodes functions, and `site` finds places again by them; `source` reads source files; `maps` and `module` say
+//! what is loaded where; `program` puts these together.
 
 mod calls;
 mod debug_info;
@@ -48,9 +48,10 @@ mod types;
 pub use error::ProgramError;
 pub use library_code::is_library_function;
 pub use program::{Global, Instrumentation, Program};
+pub use source::Sources;
 pub use symbols::without_hashes;
 
-/// Locks a cache. One that a panicking thread held is as good as any: entries are put in whole.
+/// Locks a cache. A poisoned one is still valid, because every entry is inserted whole.
 fn unpoisoned<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

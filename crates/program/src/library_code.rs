@@ -1,8 +1,8 @@
 //! Which functions of a Rust program are its standard library's.
 //!
 //! The library is compiled into the program, much of it by the user's own compiler, and so its memory accesses
-//! are seen like any other. Most of them are done on behalf of whoever called: an element of a `Vec` is the
-//! user's. But some are the library's own affair, and would multiply schedules and show nothing.
+//! are seen like any other. Most of them count as the caller's: an element of a `Vec` is the user's data. Others concern
+//! the library alone. As events they would multiply schedules and show nothing.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::symbols::{self, Kind, Symbol};
 /// The crates that come with the compiler.
 const CRATES: [&str; 5] = ["core", "alloc", "std", "test", "hashbrown"];
 
-/// How threads are started and ended, how panics are counted, how output is buffered: of no interest to the
-/// schedule beyond the operations of libc's that are behind them.
-const OWN_AFFAIRS: [&str; 10] = [
+/// Modules whose accesses are no events: they start and end threads, count panics and buffer output. Their calls into
+/// libc are seen there.
+const QUIET_MODULES: [&str; 10] = [
     "std::thread::",
     "std::panicking::",
     "std::panic::",
@@ -30,13 +30,14 @@ const OWN_AFFAIRS: [&str; 10] = [
     "core::panicking::",
 ];
 
-/// … but for these, by which threads wait for each other.
+/// Exceptions: in these, threads wait for each other.
 const WAITING: [&str; 2] = ["std::sys::sync::", "std::thread::scoped::scope"];
-/// The method by which they do so.
+/// Another exception, by the name of the method.
 const IS_FINISHED: &str = "is_finished";
 
-/// Reference counts are counted quietly; whoever looks at them does so as what he does.
+/// Types with a reference count. Changing the count is no event, reading it is.
 const COUNTED: [&str; 2] = ["alloc::sync::Arc<", "alloc::sync::Weak<"];
+/// Their methods that change the count.
 const COUNTING: [&str; 5] = ["clone", "drop", "drop_slow", "downgrade", "new"];
 
 /// The code of the standard library in a file, as linked, by address.
@@ -52,7 +53,7 @@ fn code_of(image: &Image, symbol: &Symbol) -> Vec<(Range<u64>, CodeClass)> {
     if !calls_others(&name, class) {
         return vec![(symbol.range(), class)];
     }
-    // What is inlined may be the user's own code. It is told call by call: calls are what the runtime is told of.
+    // Inlined code may be the user's own. It is classified call by call, because the runtime sees nothing but calls.
     let mut parts = Vec::new();
     let mut start = symbol.address;
     for call in calls::calls(image, symbol) {
@@ -64,8 +65,8 @@ fn code_of(image: &Image, symbol: &Symbol) -> Vec<(Range<u64>, CodeClass)> {
     parts
 }
 
-/// The class of the innermost function around a call, inlined or not, that is not merely passed through; that of a
-/// function of the library's with code of `class` itself.
+/// The class of a call in a library function of class `class`. The innermost inlined function that is not `Passing`
+/// decides; if there is none, it is `class`.
 fn class_of_call(image: &Image, return_address: u64, class: CodeClass) -> Option<CodeClass> {
     let frames = image.debug_info().frames_at(return_address - 1);
     let inlined = frames.len().saturating_sub(1);
@@ -78,14 +79,14 @@ fn class_of_call(image: &Image, return_address: u64, class: CodeClass) -> Option
     Some(class)
 }
 
-/// Functions that are there to call what somebody else wrote.
+/// Whether a library function exists to call the user's code.
 fn calls_others(name: &str, class: CodeClass) -> bool {
     let method = name.rsplit("::").find(|part| !part.starts_with('{')).unwrap_or_default();
     let calls = ["call_once", "call_mut", "call"].iter().any(|call| method.starts_with(call));
     (calls || class == CodeClass::Quiet) && mentions_others(name)
 }
 
-/// The name of a function of the library's has a path in it that is none of the library's, as that of a closure.
+/// Whether the name of a library function contains a path of another crate, such as that of a closure.
 fn mentions_others(name: &str) -> bool {
     let is_part_of_path = |letter: char| letter.is_alphanumeric() || "_:".contains(letter);
     let paths = name.split(|letter| !is_part_of_path(letter));
@@ -93,12 +94,12 @@ fn mentions_others(name: &str) -> bool {
     crates.into_iter().any(|name| !name.is_empty() && !CRATES.contains(&name))
 }
 
-/// The function of this name, as it is written in the source, is one of Rust's standard library.
+/// Whether the function with this name, as in the source, belongs to Rust's standard library.
 pub fn is_library_function(name: &str) -> bool {
     name.starts_with("__rust") || class_of(name).is_some()
 }
 
-/// `None` for what is not the library's.
+/// The class of a library function; `None` for other functions.
 pub(crate) fn class_of(function: &str) -> Option<CodeClass> {
     // A method is `<Type>::method` or `<Type as Trait>::method`; what counts is where it is written, and that is
     // the type's crate far more often than the trait's.
@@ -111,7 +112,7 @@ pub(crate) fn class_of(function: &str) -> Option<CodeClass> {
     let method = function.rsplit("::").next().unwrap_or_default();
     let counts = COUNTED.iter().any(starts) && COUNTING.contains(&method);
     let waits = WAITING.iter().any(starts) || method == IS_FINISHED;
-    let quiet = counts || OWN_AFFAIRS.iter().any(starts) && !waits;
+    let quiet = counts || QUIET_MODULES.iter().any(starts) && !waits;
     Some(if quiet { CodeClass::Quiet } else { CodeClass::Passing })
 }
 
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_librarys_own_affairs_are_told_from_what_it_does_for_others() {
+    fn quiet_functions_are_told_from_those_that_act_for_their_caller() {
         let class = class_of;
         assert_eq!(class("demo::Counter::increment"), None);
         assert_eq!(class("<demo::Counter as core::ops::drop::Drop>::drop"), None);

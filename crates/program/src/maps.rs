@@ -1,4 +1,4 @@
-//! The text of `/proc/PID/maps`, as far as modules go.
+//! Finds the loaded modules in the text of `/proc/PID/maps`.
 
 use std::path::PathBuf;
 
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MappedFile {
     pub(crate) path: PathBuf,
-    /// Its mappings as (address, offset in the file), in the order of the text, which is that of addresses.
+    /// Its mappings as (address, offset in the file), by address.
     pub(crate) mappings: Vec<(u64, u64)>,
 }
 
-/// The files with at least one executable mapping. What is mapped only as data (locales, a program's own
-/// input) is no module; neither is what has no file, such as `[vdso]`.
+/// The files with at least one executable mapping. A file that is mapped only as data (locales, a program's own input) is
+/// no module, nor is a mapping without a file, such as `[vdso]`.
 pub(crate) fn mapped_files(maps: &str) -> Vec<MappedFile> {
     let mut files: Vec<(MappedFile, bool)> = Vec::new();
     for (start, executable, offset, path) in maps.lines().filter_map(mapping) {

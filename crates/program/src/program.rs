@@ -17,13 +17,12 @@ use crate::source::Sources;
 use crate::symbols::{self, Kind, Symbol};
 use crate::{ProgramError, frame_info, maps, types, unpoisoned};
 
-/// Between the name of a shared object and that of its symbol; what has none is the executable's.
+/// Separates the name of a shared object from the name of its symbol. A symbol of the executable has no such prefix.
 const IN_MODULE: char = '!';
 
 /// An executable and the shared objects loaded with it.
 ///
-/// Everything is found on first use and kept, and all methods take a shared reference: one program may serve
-/// many threads.
+/// Answers are computed on first use and kept. All methods take a shared reference, so many threads can use one program.
 pub struct Program {
     /// The executable first, then shared objects by address.
     modules: Vec<Module>,
@@ -107,12 +106,6 @@ impl Program {
     pub fn library_code(&self) -> Vec<(Range<u64>, CodeClass)> {
         let executable = self.modules.first().and_then(Module::loaded);
         executable.map(|executable| executable.image.library_code().to_vec()).unwrap_or_default()
-    }
-
-    /// Whether an address belongs to instrumented code or its data: to the executable, or to a shared object
-    /// that calls the runtime.
-    pub fn is_user_module(&self, address: u64) -> bool {
-        self.at(address).is_some_and(|place| place.number == 0 || place.image().runtime.imports)
     }
 
     /// The source location of the call that returns to `return_address`, which is also the location's
@@ -234,11 +227,6 @@ impl Program {
         frame_info::cfa_from_stack_pointer(place.image(), place.address)
     }
 
-    /// A line (from 1) of a source file without surrounding blanks; `None` if it cannot be read.
-    pub fn source_line(&self, file: &str, line: u32) -> Option<String> {
-        Some(self.sources.line(file, line)?.trim().to_string())
-    }
-
     /// The module that an address of the process belongs to. Modules do not overlap, so that it is the one
     /// that starts last before the address, if it reaches that far.
     fn at(&self, address: u64) -> Option<ModuleAddress<'_>> {
@@ -264,9 +252,10 @@ impl<'program> ModuleAddress<'program> {
     }
 }
 
-/// A byte of a variable in source terms, or as the linker would put it where there are no types. A mangled
-/// name says more than the debug information's, which has no scopes in it; of a C name it is the other way
-/// round, since that of a static local has a number added.
+/// A byte of a variable in source terms, or as symbol and offset if its type is unknown.
+///
+/// A mangled name has scopes, which the name in the debug information lacks. For a C variable the debug information is
+/// better: the linker adds a number to the name of a static local.
 fn display(image: &Image, variable: &Symbol, offset: u64) -> String {
     let demangled = symbols::demangle(&variable.name);
     let index = image.debug_info().index();

@@ -33,7 +33,7 @@ pub(crate) fn candidates(image: &Image, sources: &Sources, function: &Symbol) ->
     calls
         .map(|call| {
             let position = debug_info.position_at(call.return_address.wrapping_sub(1));
-            let source = sources.line(&position.file, position.line).unwrap_or_default();
+            let source = sources.indented_line(&position.file, position.line).unwrap_or_default();
             let text = source.trim();
             let indent = source.len() - source.trim_start().len();
             let column = match u32::try_from(indent) {

@@ -1,4 +1,4 @@
-//! Source files, read once.
+//! Source files, each read once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,18 @@ use crate::unpoisoned;
 
 /// A cache of source files by path; `None` stands for one that could not be read.
 #[derive(Default)]
-pub(crate) struct Sources {
+pub struct Sources {
     files: Mutex<HashMap<String, Option<Arc<[String]>>>>,
 }
 
 impl Sources {
-    /// The line (from 1) as it stands in the file, with its indentation.
-    pub(crate) fn line(&self, file: &str, line: u32) -> Option<String> {
+    /// The line (from 1) without surrounding blanks; `None` if the file cannot be read or has fewer lines.
+    pub fn line(&self, file: &str, line: u32) -> Option<String> {
+        Some(self.indented_line(file, line)?.trim().to_string())
+    }
+
+    /// The line as it stands in the file, with its indentation.
+    pub(crate) fn indented_line(&self, file: &str, line: u32) -> Option<String> {
         let index = usize::try_from(line).ok()?.checked_sub(1)?;
         let mut files = unpoisoned(&self.files);
         if !files.contains_key(file) {
@@ -23,7 +28,7 @@ impl Sources {
     }
 }
 
-/// Source need not be UTF-8: a comment in Latin-1 must not cost the lines around it.
+/// Reads a file that need not be UTF-8, so that a comment in Latin-1 does not hide the other lines.
 fn read_lines(file: &str) -> Option<Arc<[String]>> {
     let bytes = std::fs::read(file).ok()?;
     Some(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect())

@@ -19,7 +19,7 @@ pub(crate) struct Symbol {
     /// The linkage name, without a symbol version or the number of a static local.
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    /// Not seen by other object files, so that its name need not be the only one.
+    /// Not visible to other object files, so others may have the same name.
     local: bool,
     /// The source file that a local symbol came from, as an index into [`Symbols::files`].
     file: Option<usize>,
@@ -42,8 +42,8 @@ impl Symbol {
         is_rust(&self.name)
     }
 
-    /// Where several names stand for one address, the one that says most has the greatest rank: what others
-    /// can link to, then what is not reserved, then the shorter one.
+    /// Chooses between several names of one address. The greatest rank has a name that others can link to, then one that
+    /// is not reserved, then the shorter one.
     fn rank(&self) -> (bool, Reverse<(usize, usize)>, &str) {
         let underscores = self.name.bytes().take_while(|&byte| byte == b'_').count();
         (!self.local, Reverse((underscores, self.name.len())), &self.name)
@@ -112,7 +112,7 @@ impl Symbols {
 
     /// The symbol of this kind whose range holds `address`.
     pub(crate) fn at(&self, address: u64, kind: Kind) -> Option<&Symbol> {
-        /// Ranges hardly ever nest; how many that start later are looked past.
+        /// How many symbols are tried, the nearest first. Ranges rarely nest, so these are enough.
         const LOOK_BACK: usize = 16;
         let end = self.by_address.partition_point(|symbol| symbol.address <= address);
         let nearest = self.by_address[..end].iter().rev().filter(|symbol| symbol.kind == kind);
@@ -146,8 +146,8 @@ impl Symbols {
         }
     }
 
-    /// The symbol for a name made by [`Symbols::unique_name`], in this build or another. A bare name that
-    /// has become ambiguous leads nowhere: to guess would be to look at the wrong variable.
+    /// The symbol for a name made by [`Symbols::unique_name`], in this build or another. A bare name that has become
+    /// ambiguous has none, because a guess could be the wrong variable.
     pub(crate) fn resolve(&self, unique_name: &str) -> Option<&Symbol> {
         let (name, file) = match unique_name.split_once('@') {
             Some((name, file)) => (name, Some(file)),
@@ -207,7 +207,7 @@ impl Symbols {
     }
 }
 
-/// gcc calls a static local of C `counter.3`, where the number changes with any other that comes or goes.
+/// Removes the number from a static local, which gcc calls `counter.3`. It changes when another one is added.
 fn without_number(name: &str) -> &str {
     match name.rsplit_once('.') {
         Some((stem, number)) if !stem.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => stem,
@@ -293,7 +293,7 @@ pub(crate) fn demangle(name: &str) -> String {
     }
 }
 
-/// What stands after the last slash.
+/// The part after the last slash.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }

@@ -1,8 +1,7 @@
-//! What a byte of a variable is called: `[1].amount`, by walking the types of the debug information.
+//! Names a byte of a variable, as in `[1].amount`, by walking the types of the debug information.
 //!
-//! The walk stops where the source of the program does. What a standard library keeps inside its types is not
-//! shown, but a type of the program inside one of those is: the field of a `Mutex<Config>` is a field of the
-//! variable. Pointers, numbers and enumerations are leaves.
+//! Members of standard library types are not shown, but those of a program's type inside one are: a field of
+//! `Mutex<Config>` is shown as a field of the variable. Pointers, numbers and enumerations are leaves.
 
 use std::fmt::Write as _;
 
@@ -10,7 +9,7 @@ use gimli::DwAt;
 
 use crate::debug_info::{Die, EntryId, Index};
 
-/// Types may be nested this deep. Real ones are not; damaged ones may be without end.
+/// The deepest nesting of types. Real types are less deep; damaged ones may have no end.
 const MAX_DEPTH: usize = 64;
 
 /// The path from a value of type `id` to the byte at `offset` in it; empty for the value itself.
@@ -126,7 +125,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Adds the name of a member to the path, or ends the walk at what is not of the program's making.
+    /// Adds the name of a member to the path, or ends the walk at a member that the program did not declare.
     fn enter_member(&mut self, name: &str) -> Option<()> {
         let is_rust = self.index.unit(self.id.unit)?.is_rust;
         if is_rust {

@@ -39,7 +39,6 @@ fn ask_everything(program: &Program, addresses: &[u64]) {
     program.find_site(&Site { function: "main".to_string(), ..Site::default() });
     for &address in addresses {
         let location = program.location(address);
-        program.is_user_module(address);
         program.global(address);
         program.cfa_from_stack_pointer(address);
         (-128..0).step_by(16).for_each(|offset| drop(program.local(address, offset)));

@@ -42,7 +42,11 @@ impl Reporter for Json {
             | Event::Progress(_)
             | Event::ClipNotWritten { .. }
             | Event::SuiteStarted { .. }
-            | Event::Diverged { .. } => Ok(()),
+            | Event::Diverged { .. }
+            | Event::Output(_)
+            | Event::Recorded { .. }
+            | Event::Skipped { .. }
+            | Event::RunningOnce { .. } => Ok(()),
         }
     }
 }
@@ -324,5 +328,25 @@ impl ReplayLine {
             reproduced: replay.reproduced,
             diverged_at: replay.diverged_at,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use threadbare_trace::FailureKind;
+
+    /// Protects `docs/json.md`: the first row for `kind` lists the findings of every kind of failure, and no others.
+    #[test]
+    fn the_documented_kinds_are_those_of_the_table_of_failures() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/json.md");
+        let text = std::fs::read_to_string(path).expect("there is a docs/json.md");
+        let row = text.lines().find(|line| line.starts_with("| `kind` |")).expect("a row for the kind");
+        let words = row.split('`').skip(1).step_by(2);
+        let documented: BTreeSet<&str> =
+            words.filter(|word| *word != "kind" && !word.starts_with("--")).collect();
+        let findings: BTreeSet<&str> = FailureKind::ALL.iter().map(|kind| kind.finding()).collect();
+        assert_eq!(documented, findings);
     }
 }

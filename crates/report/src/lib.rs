@@ -35,12 +35,12 @@ mod terminal;
 use std::io::{self, Write};
 
 pub use progress::WithProgress;
-pub use terminal::{TestLine, plain_view};
+pub use terminal::plain_view;
 use threadbare_hunt::Event;
 
 /// Writes what a session says.
 pub trait Reporter {
-    /// Takes the next event. An error ends the session: there is nobody left to tell.
+    /// Writes the next event. An error ends the session.
     fn report(&mut self, event: &Event<'_>) -> io::Result<()>;
 }
 
@@ -99,24 +99,29 @@ pub fn format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// Standard output. Every message is there as soon as it was written, whatever comes next.
+/// Text on standard output, for a command without a choice of formats.
+pub fn text(replay_command: &'static str) -> impl Reporter {
+    terminal::Terminal::new(ReportConfig::for_stdout(replay_command), stdout())
+}
+
+/// Standard output.
 pub fn stdout() -> Box<dyn Write> {
     Box::new(io::stdout())
 }
 
-/// Writes a message and flushes, so that it is there whatever comes next.
+/// Writes a message and flushes, so that it is visible at once.
 pub(crate) fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()
 }
 
-/// Says on standard error that something did not work, as every command does.
+/// Prints an error to standard error, in the form that every command uses.
 pub fn print_error(message: &str, help: Option<&str>) {
     let bold = console::Style::new().for_stderr().bold();
     let mut text = format!("{} {message}\n", bold.clone().red().apply_to("error:"));
     for line in help.iter().flat_map(|help| help.lines()) {
         text += &format!("{} {line}\n", bold.clone().cyan().apply_to(" help:"));
     }
-    // Where standard error cannot be written to, there is nobody left to tell.
+    // If standard error cannot be written to, the message is lost.
     let _ = io::stderr().write_all(text.as_bytes());
 }

@@ -1,6 +1,6 @@
 //! A progress bar around a reporter.
 
-use std::io;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,8 +8,8 @@ use threadbare_hunt::{Budget, Event};
 
 use crate::{Reporter, print_error};
 
-/// Shows a bar on standard error for a person, and nothing where that goes elsewhere. Whatever the reporter writes is
-/// written above the bar.
+/// Shows a progress bar on standard error if that is a terminal. Whatever the reporter writes is written above the bar.
+/// Notes and errors go to standard error in every format.
 pub struct WithProgress {
     reporter: Box<dyn Reporter>,
     bar: ProgressBar,
@@ -18,6 +18,12 @@ pub struct WithProgress {
 impl WithProgress {
     pub fn new(reporter: Box<dyn Reporter>) -> WithProgress {
         WithProgress { reporter, bar: ProgressBar::hidden() }
+    }
+
+    /// Writes a line to standard error, as cargo words it.
+    fn print_note(&self, verb: &str, what: &str) {
+        // If standard error cannot be written to, the note is lost.
+        let _ = self.bar.suspend(|| writeln!(io::stderr(), "{verb:>12} {what}"));
     }
 }
 
@@ -37,7 +43,15 @@ impl Reporter for WithProgress {
                 let message = format!("cannot write a clip to {}: {error}", directory.display());
                 self.bar.suspend(|| print_error(&message, None));
             }
-            Event::Found(_) | Event::Diverged { .. } | Event::Replayed(_) => {}
+            Event::Skipped { program } => {
+                self.print_note("Skipping", &format!("{program}, which runs inside the compiler"));
+            }
+            Event::RunningOnce { program } => self.print_note("Running", program),
+            Event::Found(_)
+            | Event::Diverged { .. }
+            | Event::Replayed(_)
+            | Event::Output(_)
+            | Event::Recorded { .. } => {}
         }
         self.bar.suspend(|| self.reporter.report(event))
     }

@@ -22,7 +22,7 @@ const LENGTHS: [usize; 4] = [100_000, DERBY, 1_000_000, 10_000_000];
 const DERBY_GOAL: f64 = 0.3;
 const MEMORY_GOAL: f64 = 1024.0;
 
-pub fn run(most: usize) -> Result<bool> {
+pub fn run(max_events: usize) -> Result<bool> {
     println!("generated traces: {}", generate::DESCRIPTION);
     println!(
         "seconds of processor time, with the most memory in use meanwhile (MiB, the trace itself included)\n"
@@ -32,7 +32,7 @@ pub fn run(most: usize) -> Result<bool> {
         "events", "locksets", "+ order", "+ the rest", "search", "sound", "deadlocks", "in all", "a schedule"
     );
     let mut good = true;
-    for events in LENGTHS.into_iter().filter(|&events| events <= most) {
+    for events in LENGTHS.into_iter().filter(|&events| events <= max_events) {
         let trace = generate::trace(events);
         let trace = Arc::new(trace);
         let history = History::new(Arc::clone(&trace))?;

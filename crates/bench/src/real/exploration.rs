@@ -1,4 +1,4 @@
-//! One program under many schedules, and what came of it.
+//! Runs one program under many schedules and collects the results.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use threadbare_executor::{FailureKey, Limits, RunEnd, Target, Worker, learn};
 use threadbare_trace::{End, Plan, Policy};
 
-/// What runs may have of events: blocks of data that go from thread to thread make for many.
+/// The most events of a run. Threads that pass blocks of data make many.
 const MAX_EVENTS: u64 = 20_000_000;
 const MAX_TIME: Duration = Duration::from_secs(60);
 
@@ -23,7 +23,7 @@ pub struct Exploration {
     /// A plan for each failure that there was, and for each wrong result.
     pub failures: HashMap<FailureKey, Plan>,
     pub wrong: Vec<Plan>,
-    /// How runs ended that came to no end of their own.
+    /// How runs ended that did not end by themselves.
     pub stopped: Vec<RunEnd>,
 }
 

@@ -1,4 +1,4 @@
-//! From the name of a Debian package to a program built with the wrapper.
+//! Fetches a Debian package and builds its program with the wrapper.
 
 use std::error::Error;
 use std::fs;

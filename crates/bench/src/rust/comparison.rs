@@ -1,4 +1,4 @@
-//! Are the results of a suite those of `cargo test`?
+//! Compares the results of a suite with those of `cargo test`.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! From the name of a package to its source.
+//! Fetches the source of a package.
 
 use std::fs;
 use std::path::{Path, PathBuf};

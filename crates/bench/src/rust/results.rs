@@ -1,4 +1,4 @@
-//! What a test suite prints, read back.
+//! Parses the output of a test suite.
 
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::arguments::{LimitOptions, ReplayOptions, SearchOptions};
+use crate::arguments::{ReplayOptions, RunOptions, SearchOptions};
 
 #[derive(Parser)]
 #[command(name = "cargo", bin_name = "cargo")]
@@ -75,11 +75,7 @@ pub struct CargoHuntOptions {
     pub cargo: CargoOptions,
 
     #[command(flatten)]
-    pub limits: LimitOptions,
-
-    /// Seed of all choices: the same seed makes the same hunt
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
+    pub run: RunOptions,
 
     #[command(flatten)]
     pub search: SearchOptions,

@@ -1,7 +1,7 @@
 //! The facade, compiled by the user's own compiler.
 //!
-//! Its source travels inside this program. What comes of it depends on nothing but that source and the compiler,
-//! so it is compiled once for each compiler and kept in the cache.
+//! Its source travels inside this program. The compiled facade depends on that source and on the compiler alone, so it is
+//! compiled once for each compiler and kept in the cache.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,12 @@ use std::{fs, io};
 use super::project::Compiler;
 use crate::problem::Problem;
 
-/// Its files, with their paths: the build script lists all of them.
+/// The paths and contents of its files, from the build script.
 const SOURCE: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/facade.rs"));
 
-/// The file name that the compiler looks for, of a crate that is called `std` to users: in messages, in names of
-/// types, in paths.
+/// The file name. The crate is called `std`, so that messages, type names and paths read as usual.
 const LIBRARY: &str = "libstd.rlib";
-/// What its source files are called in debug information, so that nobody takes them for the user's.
+/// The directory of its source files in debug information. It shows that they are not the user's.
 const SOURCE_NAME: &str = "/rustc/threadbare";
 
 const FLAGS: [&str; 9] = [

@@ -1,4 +1,4 @@
-//! Which tests a test program has.
+//! The tests of a test program.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use super::arguments::CargoTestOptions;
 use super::project::Executable;
 
-/// What is hunted in by itself.
+/// A test, or a whole program with its own harness. Each has a session of its own.
 pub struct Case<'a> {
     pub executable: &'a Executable,
     /// `None` for a program with a harness of its own, which is run as it is.
@@ -18,14 +18,14 @@ pub struct Case<'a> {
 #[derive(Default)]
 pub struct Listing<'a> {
     pub cases: Vec<Case<'a>>,
-    /// Tests that are marked `#[ignore]`.
+    /// The number of tests that are marked `#[ignore]`.
     pub ignored: usize,
 }
 
-/// Threads that the harness has of its own: its main thread, and the one it runs a test on.
+/// The threads of the harness: its main thread, and the one that runs the test.
 pub const HARNESS_THREADS: u32 = 2;
 
-/// Asks the program itself.
+/// Asks the program for its tests.
 pub fn list<'a>(executable: &'a Executable, options: &CargoTestOptions) -> Listing<'a> {
     let Some(tests) = names(executable, options, &[]) else {
         return Listing { cases: vec![whole(executable, options)], ignored: 0 };
@@ -48,7 +48,7 @@ fn whole<'a>(executable: &'a Executable, options: &CargoTestOptions) -> Case<'a>
     Case { executable, name: None, arguments }
 }
 
-/// The names that the harness lists; `None` where it is not the usual one.
+/// The names that the harness lists; `None` if it is not the usual harness.
 fn names(executable: &Executable, options: &CargoTestOptions, more: &[&str]) -> Option<Vec<String>> {
     let mut command = executable.command();
     command.args(&options.filter).arg("--list").args(&options.arguments).args(more);

@@ -1,8 +1,8 @@
-//! `cargo threadbare`: the tests and programs of a cargo project, which nobody has to change.
+//! `cargo threadbare`: hunts in the tests and programs of a cargo project, without a change to the project.
 //!
-//! cargo builds the project as always, only that it calls its compiler through this very program
-//! (`wrapper`), which adds the instrumentation and puts the facade in the place of `std` (`facade`). What
-//! cargo has built (`project`) is then hunted in: each test by itself (`suite`, `listing`), or a program.
+//! cargo builds the project as always, but calls its compiler through this program (`wrapper`). The wrapper adds the
+//! instrumentation and replaces `std` by the facade (`facade`). The hunt is then in what cargo has built (`project`): in
+//! each test by itself (`suite`, `listing`), or in a program.
 
 mod arguments;
 mod facade;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use threadbare_hunt::clip::Origin;
-use threadbare_hunt::{HuntConfig, StrategyChoice, Subject};
+use threadbare_hunt::{StrategyChoice, Subject};
 
 pub use arguments::Command;
 use arguments::{CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
 use crate::problem::Problem;
-use crate::{replay, session, target};
+use crate::{replay, session};
 use project::{Executable, Project};
 
-/// How a clip of a cargo project is replayed.
+/// The command that replays a clip of a cargo project.
 const REPLAY: &str = "cargo threadbare replay";
 
 pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
@@ -56,14 +56,9 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
         name: program.name.clone(),
         unsaved_input: None,
     };
-    let config = HuntConfig {
-        seed: options.hunt.seed,
-        max_events: options.hunt.limits.max_events,
-        limits: target::limits(&options.hunt.limits, cancelled),
-        ..HuntConfig::new(StrategyChoice::Hunt)
-    };
-    let config = options.hunt.search.configure(config, session::BUDGET);
-    session::search_and_report(&subject, &config, &options.hunt.search.output, REPLAY)
+    let (search, run) = (&options.hunt.search, &options.hunt.run);
+    let config = session::config(StrategyChoice::Hunt, search, session::BUDGET, run, cancelled);
+    session::search_and_report(&subject, &config, &search.output, REPLAY)
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {
@@ -76,7 +71,7 @@ fn one_expected(executables: &[Executable]) -> Problem {
         .help("name one with --bin or --example")
 }
 
-/// Builds what the clip was made from, as it is now, and follows the clip.
+/// Builds the clip's program from the present source, and follows the clip.
 fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let clip = replay::read(&options.replay.clip)?;
     let Some((command, selection)) = clip.compiler_arguments.split_first() else {

@@ -1,4 +1,4 @@
-//! The cargo project, its compiler, and what cargo builds of it.
+//! The cargo project, its compiler, and the programs that cargo builds.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -16,9 +16,9 @@ use crate::problem::Problem;
 /// The user's compiler.
 pub struct Compiler {
     pub program: PathBuf,
-    /// All it says of itself.
+    /// The output of `rustc -vV`.
     pub version: String,
-    /// The platform it runs on, which is also what we build for.
+    /// The platform that it runs on. We build for the same one.
     pub host: String,
 }
 
@@ -31,7 +31,7 @@ impl Compiler {
         Ok(Compiler { program, version, host })
     }
 
-    /// The number after `1.` of its release; of one that does not say, more than any.
+    /// The number after `1.` of its release; the largest number if the release is unknown.
     pub fn release(&self) -> u32 {
         let release = self.version.lines().find_map(|line| line.strip_prefix("release: 1."));
         release.and_then(|rest| rest.split('.').next()?.parse().ok()).unwrap_or(u32::MAX)
@@ -43,7 +43,7 @@ pub struct Project {
     packages: HashMap<PackageId, Package>,
     target_directory: PathBuf,
     compiler: Compiler,
-    /// For every call of cargo.
+    /// Arguments for every call of cargo.
     place: Vec<String>,
     /// Features and profile, for clips.
     variant: Vec<String>,
@@ -55,14 +55,14 @@ pub struct Executable {
     /// As nextest names it: `package`, `package::integration_test`, `package::bin/program`.
     pub name: String,
     is_test: bool,
-    /// The arguments by which cargo builds it and nothing else.
+    /// The arguments with which cargo builds this program alone.
     pub recipe: Vec<String>,
     directory: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
 
 impl Executable {
-    /// Runs as cargo would run it: a test in the directory of its package, a program where the user is.
+    /// The target, run as cargo runs it: a test in the directory of its package, a program in the current directory.
     pub fn target(&self, arguments: Vec<OsString>) -> Target {
         let mut environment = self.environment.clone();
         // A backtrace takes longer than most runs, and what is shown is the interleaving.
@@ -71,7 +71,7 @@ impl Executable {
         Target { program: self.path.clone(), arguments, directory, environment, ..Target::default() }
     }
 
-    /// The same as a command: with the runtime, but not under it.
+    /// The same as a command. The runtime is loaded, but does not schedule.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.path);
         command.current_dir(&self.directory).envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -79,12 +79,12 @@ impl Executable {
     }
 }
 
-/// What came of a build.
+/// The result of a build.
 pub struct Built {
     pub executables: Vec<Executable>,
-    /// Packages whose code runs inside the compiler, procedural macros: their tests are built for that.
+    /// Procedural macros: packages whose code runs inside the compiler, and so do their tests.
     pub in_compiler: Vec<String>,
-    /// Something did not build; the compiler has said what.
+    /// Something did not build. The compiler has printed the errors.
     pub incomplete: bool,
 }
 
@@ -172,7 +172,7 @@ impl Project {
     }
 }
 
-/// What cargo sets for a test.
+/// The variables that cargo sets for a test.
 fn environment(package: &Package, directory: &Path) -> Vec<(OsString, OsString)> {
     let variable = |name: &str, value: &OsStr| (name.into(), value.to_owned());
     vec![
@@ -201,7 +201,7 @@ fn metadata_problem(error: cargo_metadata::Error) -> Problem {
     }
 }
 
-/// What a command said when it failed.
+/// The problem of a command that failed, with its own words.
 fn says(name: &str, words: &str) -> Problem {
     Problem::new(format!("{name} says: {}", words.trim().trim_start_matches("error: ")))
 }
@@ -210,7 +210,7 @@ fn not_started(name: &str, error: &io::Error) -> Problem {
     Problem::new(format!("cannot run {name}: {error}")).help("install Rust: https://rustup.rs")
 }
 
-/// What a command prints, if it succeeds.
+/// The output of a command, if it succeeds.
 fn output(command: &mut Command) -> Result<String, Problem> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stderr(Stdio::piped()).output();

@@ -1,4 +1,4 @@
-//! `cargo threadbare test`: every test of the project, each hunted in by itself.
+//! `cargo threadbare test`: hunts in every test of the project, one session for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use threadbare_executor::Target;
 use threadbare_hunt::clip::Origin;
 use threadbare_hunt::suite::{self, SuiteSummary, Test};
-use threadbare_hunt::{Budget, Event, HuntConfig, StrategyChoice, Subject};
+use threadbare_hunt::{Budget, Emit, Event, HuntConfig, StrategyChoice, Subject};
 use threadbare_report::Reporter;
 
 use super::REPLAY;
@@ -15,29 +15,28 @@ use super::arguments::CargoTestOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::{Built, Project};
 use crate::problem::Problem;
-use crate::{exit, output, session, target};
+use crate::{exit, output, session};
 
-/// For each test, unless the user says otherwise.
+/// The default budget for each test.
 const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     session::check_directory(&options.hunt.search.out)?;
     let project = Project::find(&options.hunt.cargo)?;
     let built = project.build("test", &options.hunt.cargo.build_arguments())?;
-    for name in &built.in_compiler {
-        eprintln!("     Skipping {name}, which runs inside the compiler");
+    let mut reporter = options.hunt.search.output.reporter(REPLAY);
+    let mut emit = |event: Event<'_>| reporter.report(&event);
+    for program in &built.in_compiler {
+        emit(Event::Skipped { program }).map_err(output::problem)?;
     }
     if options.no_hunt {
-        return run_once(&built, options);
+        return run_once(&built, options, &mut emit);
     }
     let listings: Vec<_> =
         built.executables.iter().map(|executable| listing::list(executable, options)).collect();
     let ignored = listings.iter().map(|listing| listing.ignored).sum();
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
-    let search = &options.hunt.search;
-    let jobs = search.configure(HuntConfig::new(StrategyChoice::Hunt), BUDGET).jobs;
-    let mut reporter = search.output.reporter(REPLAY);
-    let mut emit = |event: Event<'_>| reporter.report(&event);
+    let jobs = config(options, cancelled).jobs;
     let started = Event::SuiteStarted { tests: cases.len(), programs: built.executables.len() };
     emit(started).map_err(output::problem)?;
     let make = |index: usize, worker: u32| test(&cases[index], worker, options, cancelled);
@@ -46,11 +45,11 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     exit_code(&summary, options, built.incomplete, is_cancelled())
 }
 
-/// As `cargo test` does it.
-fn run_once(built: &Built, options: &CargoTestOptions) -> Result<u8, Problem> {
+/// Runs each test program once, as `cargo test` does.
+fn run_once(built: &Built, options: &CargoTestOptions, emit: &mut Emit<'_>) -> Result<u8, Problem> {
     let mut failed = false;
     for executable in &built.executables {
-        eprintln!("     Running {}", executable.name);
+        emit(Event::RunningOnce { program: &executable.name }).map_err(output::problem)?;
         let mut command = executable.command();
         let status = command.args(&options.filter).args(&options.arguments).status();
         let status = status.map_err(|error| Problem::file("run", &executable.path, error))?;
@@ -67,7 +66,7 @@ fn incomplete() -> Problem {
     Problem::new("some of the project does not build; what does was tested")
 }
 
-/// A test, for the worker with this number.
+/// The session of a test, for the worker with this number.
 fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Test {
     let target = Target { pid_offset: worker, ..case.executable.target(case.arguments.clone()) };
     let origin = Origin {
@@ -76,23 +75,25 @@ fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Ar
         arguments: case.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
         input: None,
     };
-    let config = HuntConfig {
-        seed: options.hunt.seed,
-        max_events: options.hunt.limits.max_events,
-        limits: target::limits(&options.hunt.limits, cancelled),
-        harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
-        ..HuntConfig::new(StrategyChoice::Hunt)
-    };
-    let config = options.hunt.search.configure(config, BUDGET);
+    let config = config(options, cancelled);
     let name = case.name.as_ref().unwrap_or(&case.executable.name).clone();
     Test {
         program: case.executable.name.clone(),
         // A program with a harness of its own is run from there.
         name: case.name.clone().unwrap_or_else(|| "main".to_owned()),
         subject: Subject { target, origin, name, unsaved_input: None },
-        // Tests run side by side, each with one worker.
-        config: HuntConfig { stop_at_first: true, jobs: 1, ..config },
+        config: HuntConfig {
+            stop_at_first: true,
+            // Tests run side by side, each with one worker.
+            jobs: 1,
+            harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
+            ..config
+        },
     }
+}
+
+fn config(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> HuntConfig {
+    session::config(StrategyChoice::Hunt, &options.hunt.search, BUDGET, &options.hunt.run, cancelled)
 }
 
 fn exit_code(
@@ -111,7 +112,7 @@ fn exit_code(
     }
 }
 
-/// Who mistypes a name is not told that all is well.
+/// No test ran: an error, so that a mistyped name does not look like success.
 fn nothing_to_run(options: &CargoTestOptions, ignored: u64) -> Problem {
     match (&options.filter, ignored) {
         (_, 1..) => Problem::new("no tests to run: those that were asked for are ignored")

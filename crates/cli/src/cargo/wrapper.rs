@@ -1,8 +1,8 @@
 //! The compiler wrapper that cargo is given.
 //!
-//! cargo is told to build for an explicit target, so that it tells the two kinds of crates apart itself: what is
-//! part of the tested programs has a `--target`, what runs at build time (build scripts, procedural macros) has
-//! none and is compiled as always.
+//! cargo builds for an explicit target, so a call of the compiler shows what a crate is for. A crate of the tested
+//! programs has a `--target`. One that runs at build time (build scripts, procedural macros) has none, and is compiled as
+//! always.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -12,22 +12,22 @@ use std::process::Command;
 use super::facade;
 use super::project::Compiler;
 use crate::exit;
-use crate::output::say;
+use crate::output;
 use crate::problem::Problem;
 
-/// Names the directory of the facade; set for the cargo that we start, and so for us as its wrapper.
+/// The variable with the facade's directory. We set it for cargo, which passes it on to us as its wrapper.
 const FACADE: &str = "THREADBARE_FACADE";
-/// Names the directory of the runtime library.
+/// The variable with the runtime library's directory.
 const RUNTIME: &str = "THREADBARE_RUNTIME";
 /// Set when the compiler has to be told that crates with and without instrumentation are mixed on purpose.
 const MIXED: &str = "THREADBARE_MIXED";
 /// The first release (1.91) that has to be told. Those before do not know the flag.
 const TOLD_SINCE: u32 = 91;
-/// The wrapper that the user has, which comes after this one.
+/// The variable with the user's own wrapper, which this one calls.
 const NEXT: &str = "THREADBARE_NEXT_WRAPPER";
 
-/// Has `rustix` call libc, where the runtime stands, and not the kernel: a system call that blocks would block every
-/// thread.
+/// Makes `rustix` call libc instead of the kernel. The runtime interposes libc; a direct system call that blocks would
+/// block every thread.
 const THROUGH_LIBC: &str = "--cfg=rustix_use_libc";
 
 /// A call of the compiler by cargo.
@@ -57,7 +57,7 @@ pub fn insert(
     Ok(())
 }
 
-/// What cargo wants compiled, if that is what we are called for.
+/// The call of the compiler, if cargo calls us as its wrapper.
 pub fn call() -> Option<CompilerCall> {
     let mut arguments = std::env::args_os().skip(1);
     let first = arguments.next().filter(|first| first != "threadbare")?;
@@ -85,12 +85,12 @@ pub fn compile(call: CompilerCall) -> Result<u8, Problem> {
     Err(Problem::new(format!("cannot run {}: {error}", command.get_program().to_string_lossy())))
 }
 
-/// The compiler's version and, for cargo to see, ours: with another facade everything is to be built anew.
+/// Prints the compiler's version and the facade's. With another facade cargo then builds everything anew.
 fn tell_version(mut command: Command, call: &CompilerCall) -> Result<u8, Problem> {
     let status = command.status();
     let status = status.map_err(|error| Problem::file("run", Path::new(&call.command[0]), error))?;
     let facade = call.facade.file_name().unwrap_or_default();
-    say!("threadbare: {} {THROUGH_LIBC}", facade.display())?;
+    output::print(format_args!("threadbare: {} {THROUGH_LIBC}\n", facade.display()))?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::COULD_NOT_RUN))
 }
 
@@ -117,7 +117,7 @@ fn purpose(command: &[OsString]) -> Purpose {
     }
 }
 
-/// Some build scripts try out what the compiler can do, through the wrapper: they are to see it as it is.
+/// Some build scripts call the compiler through the wrapper to try its features. They get the compiler as it is.
 fn is_inside_build_script() -> bool {
     ["HOST", "TARGET", "OPT_LEVEL", "NUM_JOBS"].iter().all(|name| std::env::var_os(name).is_some())
 }

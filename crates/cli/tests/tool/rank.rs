@@ -35,7 +35,7 @@ fn a_search_says_whether_it_is_exhausted() {
 fn every_strategy_can_be_named_and_no_other() {
     let out = tempfile::tempdir().expect("a directory");
     let source = subject("airline");
-    for name in ["rank", "dfs", "random", "pct", "pos", "preemption-bound", "delay-bound", "surw"] {
+    for name in threadbare_hunt::methods::all().map(|entry| entry.name) {
         let arguments =
             ["rank", path(&source), "--strategy", name, "--first", "--json", "--out", path(out.path())];
         let (stdout, stderr, code) = run(&mut tool(&arguments));

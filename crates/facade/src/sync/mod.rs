@@ -2,6 +2,7 @@
 
 mod barrier;
 mod condvar;
+mod lock;
 mod mutex;
 mod poisoning;
 mod rwlock;

@@ -7,6 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
+use super::lock::{exclusive_access, shown_as_data, unlocked_methods};
 use super::poisoning::{self, Flag, Held};
 use crate::raw;
 
@@ -16,18 +17,17 @@ pub struct Mutex<T: ?Sized> {
     data: UnsafeCell<T>,
 }
 
-// SAFETY: the data goes with the mutex, and is only reached by who holds the lock.
+// SAFETY: the data goes with the mutex, and is only reached by the thread that holds the lock.
 unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
-impl<T: ?Sized> UnwindSafe for Mutex<T> {}
-impl<T: ?Sized> RefUnwindSafe for Mutex<T> {}
+unlocked_methods!(Mutex);
 
 #[must_use = "if unused the Mutex will immediately unlock"]
 pub struct MutexGuard<'a, T: ?Sized + 'a> {
     lock: &'a Mutex<T>,
     held: Held,
-    /// A lock is given back by the thread that took it.
+    /// The thread that took a lock releases it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -38,10 +38,6 @@ impl<T> Mutex<T> {
     #[inline(always)]
     pub const fn new(data: T) -> Mutex<T> {
         Mutex { raw: raw::Shared::<raw::Mutex>::new(), poison: Flag::new(), data: UnsafeCell::new(data) }
-    }
-
-    pub fn into_inner(self) -> LockResult<T> {
-        self.poison.wrap(self.data.into_inner())
     }
 }
 
@@ -62,23 +58,11 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// For who has just got the lock.
+    /// The guard of a thread that has just taken the lock.
     #[inline(always)]
     fn guard(&self) -> LockResult<MutexGuard<'_, T>> {
         let held = self.poison.take();
         self.poison.wrap(MutexGuard { lock: self, held, not_send: PhantomData })
-    }
-
-    pub fn is_poisoned(&self) -> bool {
-        self.poison.get()
-    }
-
-    pub fn clear_poison(&self) {
-        self.poison.clear();
-    }
-
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.poison.wrap(self.data.get_mut())
     }
 }
 
@@ -89,28 +73,10 @@ impl<'a, T: ?Sized> MutexGuard<'a, T> {
         self.lock.raw.get()
     }
 
-    /// After a wait, in which others may have had the lock.
+    /// The result of a condition wait. Another thread may have poisoned the lock meanwhile.
     #[inline(always)]
     pub(super) fn again(self) -> LockResult<MutexGuard<'a, T>> {
         self.lock.poison.wrap(self)
-    }
-}
-
-impl<T: ?Sized> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: whoever has the guard has the lock.
-        unsafe { &*self.lock.data.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: whoever has the guard has the lock, alone.
-        unsafe { &mut *self.lock.data.get() }
     }
 }
 
@@ -123,24 +89,12 @@ impl<T: ?Sized> Drop for MutexGuard<'_, T> {
     }
 }
 
-impl<T: Default> Default for Mutex<T> {
-    fn default() -> Mutex<T> {
-        Mutex::new(T::default())
-    }
-}
-
-impl<T> From<T> for Mutex<T> {
-    fn from(data: T) -> Mutex<T> {
-        Mutex::new(data)
-    }
-}
-
 impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |out: &mut fmt::DebugStruct<'_, '_>, guard: &MutexGuard<'_, T>| {
             out.field("data", &&**guard);
         };
-        // Toolchains differ in whether it is in quotes.
+        // Toolchains differ in whether they put the words in quotes.
         let real = std::sync::Mutex::new(());
         let _taken = real.lock();
         let words = if format!("{real:?}").contains('"') { "\"<locked>\"" } else { "<locked>" };
@@ -154,14 +108,5 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
     }
 }
 
-impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
+exclusive_access!(MutexGuard);
+shown_as_data!(MutexGuard);

@@ -1,6 +1,6 @@
 //! Whether a panic happened while a lock was held.
 //!
-//! Nothing here is generic or inlined: it is the lock's own business and makes no events.
+//! Almost nothing here is generic or inlined, so that it makes no events.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,9 @@ use std::sync::{LockResult, PoisonError, TryLockError};
 
 pub struct Flag(AtomicBool);
 
-/// Taken with the lock, given back with it.
+/// What a guard knows from when its thread took the lock.
 pub struct Held {
-    /// The thread was panicking already: what it does now poisons nothing.
+    /// The thread was panicking already, so it does not poison the lock.
     panicking: bool,
 }
 
@@ -34,7 +34,7 @@ impl Flag {
         Held { panicking: std::thread::panicking() }
     }
 
-    /// The lock is about to be given back.
+    /// Called before the lock is released.
     #[inline(never)]
     pub fn give_back(&self, held: &Held) {
         if !held.panicking && std::thread::panicking() {
@@ -49,8 +49,8 @@ impl Flag {
     }
 }
 
-/// The rest of a lock's debugging output: `data` as a try to take the lock gave it, and what is said in its place while
-/// the lock is taken.
+/// Writes the debugging output of a lock. `data` is what `try_lock` returned. `locked` is printed instead of the data
+/// while another thread has the lock.
 pub fn debug<G>(
     mut out: fmt::DebugStruct<'_, '_>,
     data: Result<G, TryLockError<G>>,

@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LockResult, TryLockError, TryLockResult};
 
+use super::lock::{exclusive_access, shown_as_data, unlocked_methods};
 use super::poisoning::{self, Flag, Held};
 use crate::raw;
 
@@ -20,8 +21,8 @@ pub struct RwLock<T: ?Sized> {
     data: UnsafeCell<T>,
 }
 
-/// A writer is becoming a reader. POSIX has no such operation, so it gives the lock back and takes it again, and
-/// a writer that gets in between gives way.
+/// Whether a writer is becoming a reader. POSIX has no such operation, so the writer releases the lock and takes it
+/// again. Another writer that gets the lock in between releases it at once.
 struct Downgrading(AtomicBool);
 
 impl Downgrading {
@@ -36,12 +37,11 @@ impl Downgrading {
     }
 }
 
-// SAFETY: the data goes with the lock, and is only reached by who holds it.
+// SAFETY: the data goes with the lock, and is only reached by threads that hold it.
 unsafe impl<T: ?Sized + Send> Send for RwLock<T> {}
 // SAFETY: as above; readers share the data.
 unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
-impl<T: ?Sized> UnwindSafe for RwLock<T> {}
-impl<T: ?Sized> RefUnwindSafe for RwLock<T> {}
+unlocked_methods!(RwLock);
 
 #[must_use = "if unused the RwLock will immediately unlock"]
 pub struct RwLockReadGuard<'a, T: ?Sized + 'a> {
@@ -57,7 +57,7 @@ unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
 pub struct RwLockWriteGuard<'a, T: ?Sized + 'a> {
     lock: &'a RwLock<T>,
     held: Held,
-    /// A lock is given back by the thread that took it.
+    /// The thread that took a lock releases it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -74,13 +74,9 @@ impl<T> RwLock<T> {
             data: UnsafeCell::new(data),
         }
     }
-
-    pub fn into_inner(self) -> LockResult<T> {
-        self.poison.wrap(self.data.into_inner())
-    }
 }
 
-/// libc refuses a lock to a thread that holds it already; `std` may panic there.
+/// Panics if libc refused the lock, as `std` may. libc refuses it to a thread that holds it already.
 #[inline(always)]
 fn demand(answer: c_int) {
     if answer != 0 {
@@ -120,7 +116,7 @@ impl<T: ?Sized> RwLock<T> {
             if !self.downgrading.get() {
                 return self.write_guard();
             }
-            // SAFETY: this thread has just got it.
+            // SAFETY: this thread has just taken it.
             unsafe { raw::pthread_rwlock_unlock(self.raw.get()) };
             crate::hint::spin_loop();
         }
@@ -133,14 +129,14 @@ impl<T: ?Sized> RwLock<T> {
             return Err(TryLockError::WouldBlock);
         }
         if self.downgrading.get() {
-            // SAFETY: this thread has just got it.
+            // SAFETY: this thread has just taken it.
             unsafe { raw::pthread_rwlock_unlock(self.raw.get()) };
             return Err(TryLockError::WouldBlock);
         }
         Ok(self.write_guard()?)
     }
 
-    /// For who has just got the lock for reading.
+    /// The guard of a thread that has just taken the lock for reading.
     #[inline(always)]
     fn read_guard(&self) -> LockResult<RwLockReadGuard<'_, T>> {
         // SAFETY: the address of a field.
@@ -148,23 +144,11 @@ impl<T: ?Sized> RwLock<T> {
         self.poison.wrap(RwLockReadGuard { data, raw: &self.raw })
     }
 
-    /// For who has just got the lock for writing.
+    /// The guard of a thread that has just taken the lock for writing.
     #[inline(always)]
     fn write_guard(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let held = self.poison.take();
         self.poison.wrap(RwLockWriteGuard { lock: self, held, not_send: PhantomData })
-    }
-
-    pub fn is_poisoned(&self) -> bool {
-        self.poison.get()
-    }
-
-    pub fn clear_poison(&self) {
-        self.poison.clear();
-    }
-
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.poison.wrap(self.data.get_mut())
     }
 }
 
@@ -192,24 +176,6 @@ impl<T: ?Sized> Deref for RwLockReadGuard<'_, T> {
     }
 }
 
-impl<T: ?Sized> Deref for RwLockWriteGuard<'_, T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        // SAFETY: whoever has the guard has the lock.
-        unsafe { &*self.lock.data.get() }
-    }
-}
-
-impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: whoever has the guard has the lock, alone.
-        unsafe { &mut *self.lock.data.get() }
-    }
-}
-
 impl<T: ?Sized> Drop for RwLockReadGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -227,18 +193,6 @@ impl<T: ?Sized> Drop for RwLockWriteGuard<'_, T> {
     }
 }
 
-impl<T: Default> Default for RwLock<T> {
-    fn default() -> RwLock<T> {
-        RwLock::new(T::default())
-    }
-}
-
-impl<T> From<T> for RwLock<T> {
-    fn from(data: T) -> RwLock<T> {
-        RwLock::new(data)
-    }
-}
-
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |out: &mut fmt::DebugStruct<'_, '_>, guard: &RwLockReadGuard<'_, T>| {
@@ -249,20 +203,5 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     }
 }
 
-macro_rules! shown_as_data {
-    ($($guard:ident),+) => { $(
-        impl<T: ?Sized + fmt::Debug> fmt::Debug for $guard<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (**self).fmt(f)
-            }
-        }
-
-        impl<T: ?Sized + fmt::Display> fmt::Display for $guard<'_, T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                (**self).fmt(f)
-            }
-        }
-    )+ };
-}
-
+exclusive_access!(RwLockWriteGuard);
 shown_as_data!(RwLockReadGuard, RwLockWriteGuard);

@@ -6,24 +6,24 @@ mod view;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::path::Path;
 
 use console::Style;
 use threadbare_hunt::clip::Divergence;
 use threadbare_hunt::replay::Replay;
-use threadbare_hunt::source::Source;
 use threadbare_hunt::suite::{TestReport, TestResult};
-use threadbare_hunt::{Event, Finding};
+use threadbare_hunt::{Event, Finding, Sources};
 use threadbare_search::{Anomaly, Harm, Participant};
 use threadbare_trace::Trace;
 
 use crate::{ReportConfig, Reporter, write_now};
-pub use test_line::TestLine;
+use test_line::TestLine;
 use view::View;
 
 pub struct Terminal {
     config: ReportConfig,
     out: Box<dyn Write>,
-    /// Lines of tests that did not pass, to be said again at the end.
+    /// The lines of tests that did not pass. They are repeated at the end.
     not_passed: Vec<String>,
 }
 
@@ -133,6 +133,15 @@ impl Terminal {
         text += &format!("reproduced in {} of {} runs", replay.reproduced, replay.runs);
         self.say(&text)
     }
+
+    fn recorded(&mut self, file: &Path, trace: &Trace, stopped_at: Option<&str>) -> io::Result<()> {
+        let (events, threads, end) = (trace.events.len(), trace.threads.len(), trace.end_text());
+        let mut text = format!("{}: {events} events, {threads} threads, {end}", file.display());
+        if let Some(location) = stopped_at {
+            text += &format!("\nit was {location}");
+        }
+        self.say(&text)
+    }
 }
 
 impl Reporter for Terminal {
@@ -160,14 +169,20 @@ impl Reporter for Terminal {
                 self.diverged(divergence, ended, *still_fails)
             }
             Event::Replayed(replay) => self.replayed(replay),
-            Event::Started { .. } | Event::Progress(_) | Event::ClipNotWritten { .. } => Ok(()),
+            Event::Output(text) => write_now(&mut self.out, text),
+            Event::Recorded { file, trace, stopped_at } => self.recorded(file, trace, *stopped_at),
+            Event::Started { .. }
+            | Event::Progress(_)
+            | Event::ClipNotWritten { .. }
+            | Event::Skipped { .. }
+            | Event::RunningOnce { .. } => Ok(()),
         }
     }
 }
 
 /// A run as columns of source lines.
 pub fn plain_view(trace: &Trace, config: &ReportConfig) -> String {
-    let source = Source::default();
+    let source = Sources::default();
     let text = |file: &str, line: u32| source.line(file, line);
     View { trace, source: &text, width: config.width, colour: config.colour }.to_string()
 }

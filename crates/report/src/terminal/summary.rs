@@ -1,9 +1,9 @@
-//! The last words of a session and of a suite.
+//! The summary that ends a session or a suite.
 
 use threadbare_hunt::suite::SuiteSummary;
 use threadbare_hunt::{BEGINNING, PredictionFigures, Summary};
 
-/// What a session has done, found and left out.
+/// What a session did, found and left out.
 pub fn session(summary: &Summary) -> String {
     match &summary.predictions {
         Some(figures) => predictions(summary, figures),
@@ -58,7 +58,7 @@ fn search(summary: &Summary) -> String {
     lines.join("\n")
 }
 
-/// What was not run to its end.
+/// The lines about runs that were cut short.
 fn left_out(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.nothing_ended() && summary.endless {

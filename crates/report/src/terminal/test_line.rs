@@ -15,7 +15,7 @@ use threadbare_hunt::suite::{TestReport, TestResult};
 
 use super::summary::counted;
 
-/// What the line of a test says.
+/// The parts of a test's line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestLine {
     pub outcome: Outcome,
@@ -28,7 +28,7 @@ pub struct TestLine {
     pub left_out: Vec<String>,
 }
 
-/// How a test came out.
+/// The outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Pass,

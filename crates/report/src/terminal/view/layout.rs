@@ -1,24 +1,24 @@
-//! Where cells go: a column for each thread, or a single one where that would be too narrow.
+//! The layout of cells: a column for each thread, or a single column if those would be too narrow.
 
 use std::collections::HashMap;
 
 use threadbare_trace::ThreadIndex;
 
+use super::cell_writer::CellWriter;
 use super::paint::{Style, Text};
 use super::rows::{Block, Cell};
-use super::setting::Setting;
 use threadbare_hunt::user_code::UserCode;
 
 /// A column narrower than this shows too little of a source line.
-const NARROWEST: usize = 26;
+const MIN_COLUMN_WIDTH: usize = 26;
 const SEPARATOR: &str = " │ ";
 const CROSSING: &str = "─┼─";
-/// How far the last thread of a single column may be indented, and how far each from the one before.
+/// In a single column, each thread is indented by `INDENT` more than the one before, up to `MAX_INDENT`.
 const MAX_INDENT: usize = 24;
 const INDENT: usize = 2;
 
-/// A thread that is shown.
-struct Lane {
+/// The column of a thread.
+struct Column {
     thread: ThreadIndex,
     /// `0.2`.
     number: String,
@@ -27,49 +27,49 @@ struct Lane {
 
 /// A block as lines.
 enum Band {
-    /// Side by side, each with the number of its lane.
+    /// Cells that stand side by side, each with the index of its column.
     Cells(Vec<(usize, Vec<Text>)>),
     Across(Text),
 }
 
 /// The interleaving, with an empty line before it; nothing when there is none.
-pub fn lines(places: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Text> {
-    let lanes = choose_lanes(places, blocks, width);
-    if lanes.is_empty() {
+pub fn lines(code: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Text> {
+    let columns = choose_columns(code, blocks, width);
+    if columns.is_empty() {
         return Vec::new();
     }
-    let mut setting = Setting::of(cells(blocks));
-    let mut lines = vec![Text::default(), setting.opening(), Text::default()];
-    let columns = share(lanes.len(), width) >= NARROWEST;
-    let bands = bands(&mut setting, blocks, &lanes, columns);
+    let mut cell_writer = CellWriter::of(cells(blocks));
+    let mut lines = vec![Text::default(), cell_writer.opening(), Text::default()];
+    let fits = share(columns.len(), width) >= MIN_COLUMN_WIDTH;
+    let bands = bands(&mut cell_writer, blocks, &columns, fits);
     let table =
-        if columns { side_by_side(&lanes, &bands, width) } else { single_column(&lanes, &bands, width) };
+        if fits { side_by_side(&columns, &bands, width) } else { single_column(&columns, &bands, width) };
     lines.extend(table);
     lines
 }
 
-/// The threads to show. Those that only begin and end are the first to go when room is short.
-fn choose_lanes(places: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Lane> {
-    let all = lanes(places, blocks, |_| true);
-    if all.is_empty() || share(all.len(), width) >= NARROWEST {
+/// The columns to show. If the terminal is too narrow for all, threads that only begin and end are left out.
+fn choose_columns(code: &UserCode<'_>, blocks: &[Block<'_>], width: usize) -> Vec<Column> {
+    let all = columns(code, blocks, |_| true);
+    if all.is_empty() || share(all.len(), width) >= MIN_COLUMN_WIDTH {
         return all;
     }
-    let busy = lanes(places, blocks, |cell| !cell.is_idle());
+    let busy = columns(code, blocks, |cell| !cell.is_idle());
     if busy.is_empty() { all } else { busy }
 }
 
-/// In the order of thread numbers.
-fn lanes(places: &UserCode<'_>, blocks: &[Block<'_>], wanted: impl Fn(&Cell<'_>) -> bool) -> Vec<Lane> {
+/// The columns of the threads that have a wanted cell, by thread number.
+fn columns(code: &UserCode<'_>, blocks: &[Block<'_>], wanted: impl Fn(&Cell<'_>) -> bool) -> Vec<Column> {
     let mut threads: Vec<ThreadIndex> =
         cells(blocks).filter(|cell| wanted(cell)).map(|cell| cell.thread).collect();
-    threads.sort_by_key(|&thread| (places.trace.threads.get(thread.index()), thread));
+    threads.sort_by_key(|&thread| (code.trace.threads.get(thread.index()), thread));
     threads.dedup();
-    let lane = |thread| Lane {
+    let column = |thread| Column {
         thread,
-        number: places.thread_number(thread),
-        routine: places.routine(thread).unwrap_or_default().into(),
+        number: code.thread_number(thread),
+        routine: code.routine(thread).unwrap_or_default().into(),
     };
-    threads.into_iter().map(lane).collect()
+    threads.into_iter().map(column).collect()
 }
 
 fn cells<'b, 'a>(blocks: &'b [Block<'a>]) -> impl Iterator<Item = &'b Cell<'a>> {
@@ -79,33 +79,40 @@ fn cells<'b, 'a>(blocks: &'b [Block<'a>]) -> impl Iterator<Item = &'b Cell<'a>> 
     })
 }
 
-/// The width that each of so many columns can have.
-fn share(columns: usize, width: usize) -> usize {
-    width.saturating_sub(SEPARATOR.chars().count() * (columns - 1)) / columns
+/// The width of each column when `count` columns share the terminal.
+fn share(count: usize, width: usize) -> usize {
+    width.saturating_sub(SEPARATOR.chars().count() * (count - 1)) / count
 }
 
-fn bands(setting: &mut Setting<'_>, blocks: &[Block<'_>], lanes: &[Lane], columns: bool) -> Vec<Band> {
-    let lane_of: HashMap<ThreadIndex, usize> =
-        lanes.iter().enumerate().map(|(i, lane)| (lane.thread, i)).collect();
+fn bands(
+    cell_writer: &mut CellWriter<'_>,
+    blocks: &[Block<'_>],
+    columns: &[Column],
+    fits: bool,
+) -> Vec<Band> {
+    let column_of: HashMap<ThreadIndex, usize> =
+        columns.iter().enumerate().map(|(i, column)| (column.thread, i)).collect();
     let mut band = |block: &Block<'_>| match block {
         Block::LeftOut(switches) => {
             Band::Across(Text::new(Style::Dim, &format!("⋮ {switches} switches left out")))
         }
         Block::Cells(cells) => {
-            let shown = cells.iter().filter_map(|cell| Some((*lane_of.get(&cell.thread)?, cell)));
-            Band::Cells(shown.map(|(i, cell)| (i, setting.cell(if columns { i } else { 0 }, cell))).collect())
+            let shown = cells.iter().filter_map(|cell| Some((*column_of.get(&cell.thread)?, cell)));
+            Band::Cells(
+                shown.map(|(i, cell)| (i, cell_writer.cell(if fits { i } else { 0 }, cell))).collect(),
+            )
         }
     };
     blocks.iter().map(&mut band).collect()
 }
 
-fn side_by_side(lanes: &[Lane], bands: &[Band], width: usize) -> Vec<Text> {
+fn side_by_side(columns: &[Column], bands: &[Band], width: usize) -> Vec<Text> {
     let titles: Vec<Text> =
-        lanes.iter().map(|lane| Text::new(Style::Bold, &format!("thread {}", lane.number))).collect();
-    let routines: Vec<Text> = lanes.iter().map(|lane| Text::new(Style::Dim, &lane.routine)).collect();
+        columns.iter().map(|column| Text::new(Style::Bold, &format!("thread {}", column.number))).collect();
+    let routines: Vec<Text> = columns.iter().map(|column| Text::new(Style::Dim, &column.routine)).collect();
     let widths = column_widths(&titles, &routines, bands, width);
     let mut lines = vec![joined(&widths, |i| titles.get(i))];
-    if lanes.iter().any(|lane| !lane.routine.is_empty()) {
+    if columns.iter().any(|column| !column.routine.is_empty()) {
         lines.push(joined(&widths, |i| routines.get(i)));
     }
     let rules: Vec<String> = widths.iter().map(|&width| "─".repeat(width)).collect();
@@ -115,7 +122,7 @@ fn side_by_side(lanes: &[Lane], bands: &[Band], width: usize) -> Vec<Text> {
             Band::Across(text) => lines.push(text.clone().cut(width)),
             Band::Cells(cells) => {
                 let height = cells.iter().map(|(_, lines)| lines.len()).max().unwrap_or(0);
-                let line = |i, row| cells.iter().find(|(lane, _)| *lane == i)?.1.get(row);
+                let line = |i, row| cells.iter().find(|(column, _)| *column == i)?.1.get(row);
                 lines.extend((0..height).map(|row| joined(&widths, |i| line(i, row))));
             }
         }
@@ -131,7 +138,7 @@ fn joined<'t>(widths: &[usize], text: impl Fn(usize) -> Option<&'t Text>) -> Tex
     })
 }
 
-/// What each column needs, or where that is too much, an equal share of what the smaller ones leave.
+/// The width of each column: what it needs, or an equal share of what the smaller columns leave.
 fn column_widths(titles: &[Text], routines: &[Text], bands: &[Band], width: usize) -> Vec<usize> {
     let mut needs: Vec<usize> = titles.iter().zip(routines).map(|(a, b)| a.width().max(b.width())).collect();
     for band in bands {
@@ -151,10 +158,10 @@ fn column_widths(titles: &[Text], routines: &[Text], bands: &[Band], width: usiz
 }
 
 /// The stretches one below the other, indented by thread, each with the thread's number where it begins.
-fn single_column(lanes: &[Lane], bands: &[Band], width: usize) -> Vec<Text> {
-    let step = INDENT.min(MAX_INDENT / lanes.len());
-    let digits = lanes.iter().map(|lane| lane.number.len()).max().unwrap_or(0);
-    let mut lines = who_is_who(lanes);
+fn single_column(columns: &[Column], bands: &[Band], width: usize) -> Vec<Text> {
+    let step = INDENT.min(MAX_INDENT / columns.len());
+    let digits = columns.iter().map(|column| column.number.len()).max().unwrap_or(0);
+    let mut lines = who_is_who(columns);
     for band in bands {
         let cells = match band {
             Band::Across(text) => {
@@ -166,7 +173,7 @@ fn single_column(lanes: &[Lane], bands: &[Band], width: usize) -> Vec<Text> {
         for (i, cell) in cells {
             let indent = " ".repeat(step * i);
             lines.extend(cell.iter().enumerate().map(|(row, text)| {
-                let number = if row == 0 { &lanes[*i].number } else { "" };
+                let number = if row == 0 { &columns[*i].number } else { "" };
                 let margin = Text::new(Style::Bold, &format!("{indent}{number:digits$}  "));
                 margin.append(text).cut(width)
             }));
@@ -176,12 +183,12 @@ fn single_column(lanes: &[Lane], bands: &[Band], width: usize) -> Vec<Text> {
 }
 
 /// `threads: 0 main; 0.1, 0.2 transfer`, and an empty line; nothing when no routine is known.
-fn who_is_who(lanes: &[Lane]) -> Vec<Text> {
-    if lanes.iter().all(|lane| lane.routine.is_empty()) {
+fn who_is_who(columns: &[Column]) -> Vec<Text> {
+    if columns.iter().all(|column| column.routine.is_empty()) {
         return Vec::new();
     }
-    let groups = lanes.chunk_by(|a, b| a.routine == b.routine).map(|group| {
-        let numbers: Vec<&str> = group.iter().map(|lane| lane.number.as_str()).collect();
+    let groups = columns.chunk_by(|a, b| a.routine == b.routine).map(|group| {
+        let numbers: Vec<&str> = group.iter().map(|column| column.number.as_str()).collect();
         format!("{} {}", numbers.join(", "), group[0].routine).trim_end().to_string()
     });
     let line = format!("threads: {}", groups.collect::<Vec<_>>().join("; "));

@@ -16,14 +16,14 @@
 //! ```
 //!
 //! Time runs downwards. `stretch` cuts the run at its switches, `rows` turns the events of each stretch into
-//! source lines, which [`UserCode`] finds and `words` comments, `setting` writes them out and `layout` puts them in
+//! source lines, which [`UserCode`] finds and `words` comments, `cell_writer` writes them out and `layout` puts them in
 //! columns. `headline` explains the end. `paint` knows widths and colours.
 
+mod cell_writer;
 mod headline;
 mod layout;
 mod paint;
 mod rows;
-mod setting;
 mod stretch;
 #[cfg(test)]
 mod tests;
@@ -49,14 +49,14 @@ pub struct View<'a> {
 impl fmt::Display for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trace = up_to_panic(self.trace);
-        let places = UserCode::new(&trace, self.source);
-        let headline = headline::lines(&places);
-        let interleaving = layout::lines(&places, &rows::blocks(&places), self.width);
+        let code = UserCode::new(&trace, self.source);
+        let headline = headline::lines(&code);
+        let interleaving = layout::lines(&code, &rows::blocks(&code), self.width);
         headline.iter().chain(&interleaving).try_for_each(|line| line.write(f, self.colour))
     }
 }
 
-/// A panic has a long way from where it happens to the end of the process: what it passes is left out.
+/// The trace up to the panic that ended the run. What unwinding does after that is left out.
 fn up_to_panic(trace: &Trace) -> Cow<'_, Trace> {
     let Some(Failure { kind: FailureKind::Panic, at, .. }) = trace.end.failure() else {
         return Cow::Borrowed(trace);

@@ -7,7 +7,7 @@ pub enum Style {
     Plain,
     Bold,
     Dim,
-    /// What the user must not miss.
+    /// For what the user must not miss.
     Alarm,
 }
 
@@ -26,7 +26,7 @@ impl Style {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text {
     spans: Vec<(Style, String)>,
-    /// Spans at the end that matter more than what stands before them.
+    /// The number of spans at the end that a cut keeps.
     kept: usize,
 }
 
@@ -35,15 +35,15 @@ impl Text {
         Text::default().then(style, text)
     }
 
-    /// Appends. Source and messages come from outside: a tab becomes a blank, and so does every other control
-    /// character, lest it move the cursor.
+    /// Appends text. Control characters become blanks, because the source code or a message could move the cursor with
+    /// them.
     pub fn then(mut self, style: Style, text: &str) -> Text {
         let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         self.spans.push((style, shown));
         self
     }
 
-    /// Appends what is to stay when the text is cut.
+    /// Appends text that a cut keeps.
     pub fn then_keep(self, style: Style, text: &str) -> Text {
         let mut text = self.then(style, text);
         text.kept += 1;
@@ -61,7 +61,7 @@ impl Text {
         self.spans.iter().flat_map(|(_, text)| text.chars()).map(columns).sum()
     }
 
-    /// At most `width` columns, with `…` where something had to go.
+    /// The text in at most `width` columns, with `…` where it was cut.
     pub fn cut(mut self, width: usize) -> Text {
         if self.width() <= width {
             return self;
@@ -95,7 +95,7 @@ impl Text {
         cut.then(Style::Plain, &" ".repeat(missing))
     }
 
-    /// Writes the line and its end, without blanks before the end.
+    /// Writes the text without blanks at its end, and a newline.
     pub fn write(&self, f: &mut fmt::Formatter<'_>, colour: bool) -> fmt::Result {
         let inked = |(_, text): &(Style, String)| !text.trim_end().is_empty();
         let last = self.spans.iter().rposition(inked);
@@ -122,22 +122,9 @@ fn fitting(text: &str, room: usize) -> usize {
     text.len()
 }
 
-/// The columns a terminal gives a character: the large blocks of Unicode's East Asian Width and the usual
-/// combining marks, which is as much as source code needs.
-fn columns(c: char) -> usize {
-    match u32::from(c) {
-        0x300..=0x36f | 0x200b..=0x200d | 0xfe00..=0xfe0f => 0,
-        0x1100..=0x115f
-        | 0x2e80..=0xa4cf
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
+/// The columns that a terminal gives a character.
+fn columns(character: char) -> usize {
+    console::measure_text_width(character.encode_utf8(&mut [0; 4]))
 }
 
 #[cfg(test)]

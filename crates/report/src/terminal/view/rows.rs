@@ -1,4 +1,4 @@
-//! From events to rows: the lines a thread executed, and what it saw and did there.
+//! Turns events into rows: the lines that a thread executed, with what it read and wrote there.
 
 use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Outcome, ThreadIndex, TracePlace};
 
@@ -11,17 +11,17 @@ use threadbare_hunt::user_code::{UserCode, UserLine};
 const MAX_STRETCHES: usize = 60;
 const FIRST_STRETCHES: usize = 5;
 const LAST_STRETCHES: usize = 40;
-/// Of a livelock: what goes in circles need not be seen going round often.
-const LAST_STRETCHES_IN_CIRCLES: usize = 12;
+/// Of a livelock fewer stretches are shown, because they repeat.
+const LAST_STRETCHES_OF_LIVELOCK: usize = 12;
 
 /// A stretch with more rows than this is shown without its middle.
 const MAX_ROWS: usize = 12;
 const FIRST_ROWS: usize = 3;
 const LAST_ROWS: usize = 4;
-/// Of the rows between, the last this many that tell more than others are shown, too.
+/// Of the rows in the middle, this many telling ones are shown too, the last ones.
 const TELLING_ROWS: usize = 2;
 
-/// Of the details of one row, the first and the last this many are shown.
+/// Of the details of a row, this many are shown at each end.
 const OUTER_DETAILS: usize = 2;
 
 /// A piece of the interleaving, from top to bottom.
@@ -47,9 +47,9 @@ pub struct Row<'a> {
     pub head: Head<'a>,
     /// Each with the number of times it happened in a row.
     pub details: Vec<(Detail, usize)>,
-    /// A wait was in vain here, or the thread panicked and the run went on.
+    /// A wait timed out here, or the thread panicked and the run went on.
     is_telling: bool,
-    /// The run failed here, and why.
+    /// Why the run failed, if it failed here.
     pub failure: Option<String>,
 }
 
@@ -85,8 +85,8 @@ impl<'a> Row<'a> {
     }
 
     fn shorten(&mut self) {
-        let most = 2 * OUTER_DETAILS + 1;
-        if self.details.len() > most {
+        let max_details = 2 * OUTER_DETAILS + 1;
+        if self.details.len() > max_details {
             let middle = OUTER_DETAILS..self.details.len() - OUTER_DETAILS;
             let left_out = format!("⋮ {} more", middle.len());
             self.details.splice(middle, [(left_out.as_str().into(), 1)]);
@@ -102,25 +102,25 @@ impl Cell<'_> {
 }
 
 /// The whole interleaving, short enough to be read.
-pub fn blocks<'a>(places: &UserCode<'a>) -> Vec<Block<'a>> {
-    let foreign = places.foreign_threads();
-    let mut stretches = stretches(places.trace);
+pub fn blocks<'a>(code: &UserCode<'a>) -> Vec<Block<'a>> {
+    let foreign = code.foreign_threads();
+    let mut stretches = stretches(code.trace);
     stretches.retain(|stretch| !foreign.contains(&stretch.thread));
     let cells = |stretches: &[Stretch]| -> Vec<Block<'a>> {
-        stretches.iter().map(|stretch| Block::Cells(vec![cell(places, stretch)])).collect()
+        stretches.iter().map(|stretch| Block::Cells(vec![cell(code, stretch)])).collect()
     };
     let mut blocks = if stretches.len() <= MAX_STRETCHES {
         cells(&stretches)
     } else {
-        let circles = places.trace.end.failure_kind() == Some(FailureKind::Livelock);
-        let last = if circles { LAST_STRETCHES_IN_CIRCLES } else { LAST_STRETCHES };
+        let is_livelock = code.trace.end.failure_kind() == Some(FailureKind::Livelock);
+        let last = if is_livelock { LAST_STRETCHES_OF_LIVELOCK } else { LAST_STRETCHES };
         let left_out = stretches.len() - FIRST_STRETCHES - last;
         let mut blocks = cells(&stretches[..FIRST_STRETCHES]);
         blocks.push(Block::LeftOut(left_out));
         blocks.extend(cells(&stretches[FIRST_STRETCHES + left_out..]));
         blocks
     };
-    add_end(places, &mut blocks);
+    add_end(code, &mut blocks);
     for cell in blocks.iter_mut().filter_map(as_cells).flatten() {
         shorten(cell);
     }
@@ -134,22 +134,22 @@ fn as_cells<'b, 'a>(block: &'b mut Block<'a>) -> Option<&'b mut Vec<Cell<'a>>> {
     }
 }
 
-fn cell<'a>(places: &UserCode<'a>, stretch: &Stretch) -> Cell<'a> {
+fn cell<'a>(code: &UserCode<'a>, stretch: &Stretch) -> Cell<'a> {
     let mut rows: Vec<Row<'a>> = Vec::new();
-    let events = &places.trace.events[stretch.events.clone()];
+    let events = &code.trace.events[stretch.events.clone()];
     let is_noise = |event: &&Event| match event.kind {
         EventKind::Begin | EventKind::End => false,
-        EventKind::Failure => ends_with(places, event),
-        kind => kind.is_silent() || places.is_foreign(event.location, event.stack),
+        EventKind::Failure => ends_with(code, event),
+        kind => kind.is_silent() || code.is_foreign(event.location, event.stack),
     };
     for event in events.iter().filter(|event| !is_noise(event)) {
-        let head = head(places, event);
+        let head = head(code, event);
         if rows.last().is_none_or(|last| !last.head.is_same(&head)) {
             rows.push(Row::new(head));
         }
         let Some(row) = rows.last_mut() else { continue };
         row.is_telling |= event.outcome == Outcome::TimedOut || event.kind == EventKind::Failure;
-        if let Some(detail) = words::detail(places, event) {
+        if let Some(detail) = words::detail(code, event) {
             row.add(detail);
         }
     }
@@ -157,19 +157,19 @@ fn cell<'a>(places: &UserCode<'a>, stretch: &Stretch) -> Cell<'a> {
 }
 
 /// The failure that `event` records is the one that ended the run.
-fn ends_with(places: &UserCode<'_>, event: &Event) -> bool {
-    let failure = places.trace.end.failure();
+fn ends_with(code: &UserCode<'_>, event: &Event) -> bool {
+    let failure = code.trace.end.failure();
     failure.is_some_and(|failure| (failure.at.thread, failure.at.location) == (event.thread, event.location))
 }
 
-fn head<'a>(places: &UserCode<'a>, event: &Event) -> Head<'a> {
+fn head<'a>(code: &UserCode<'a>, event: &Event) -> Head<'a> {
     match event.kind {
         EventKind::Begin => Head::Note("begins".into()),
         EventKind::End => Head::Note("ends".into()),
-        kind => match places.of(event) {
+        kind => match code.of(event) {
             Some(place) => Head::Line(place),
             None if kind == EventKind::Exit => Head::Note("exits".into()),
-            None => Head::Note(words::nameless(places, event)),
+            None => Head::Note(words::nameless(code, event)),
         },
     }
 }
@@ -195,42 +195,42 @@ fn shorten(cell: &mut Cell<'_>) {
 }
 
 /// Marks where the run ended: the line that failed, or where each thread waits.
-fn add_end<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>) {
-    match &places.trace.end {
+fn add_end<'a>(code: &UserCode<'a>, blocks: &mut Vec<Block<'a>>) {
+    match &code.trace.end {
         End::Failed(Failure { kind: FailureKind::Deadlock, .. }) => {
-            let waiting = waiting(places);
+            let waiting = waiting(code);
             if !waiting.is_empty() {
                 blocks.push(Block::Cells(waiting));
             }
         }
         End::Failed(Failure { kind: FailureKind::Livelock, .. }) => {}
         End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } if !at.location.is_none() => {
-            add_failure(places, blocks, at);
+            add_failure(code, blocks, at);
         }
         _ => {}
     }
 }
 
-fn waiting<'a>(places: &UserCode<'a>) -> Vec<Cell<'a>> {
-    let foreign = places.foreign_threads();
-    let blocked = places.trace.pending.iter().filter(|pending| pending.blocked);
+fn waiting<'a>(code: &UserCode<'a>) -> Vec<Cell<'a>> {
+    let foreign = code.foreign_threads();
+    let blocked = code.trace.pending.iter().filter(|pending| pending.blocked);
     let blocked = blocked.filter(|pending| !foreign.contains(&pending.thread));
     let cell = blocked.map(|pending| {
-        let place = places.find(pending.location, pending.stack);
+        let place = code.find(pending.location, pending.stack);
         let mut row = Row::new(place.map_or_else(|| Head::Note(words::NO_LINE.into()), Head::Line));
-        row.failure = Some(words::waiting(places, pending));
+        row.failure = Some(words::waiting(code, pending));
         Cell { thread: pending.thread, rows: vec![row], interrupted: false }
     });
     cell.collect()
 }
 
-fn add_failure<'a>(places: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, at: &TracePlace) {
+fn add_failure<'a>(code: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, at: &TracePlace) {
     let thread = at.thread;
-    let place = places.of_failure(at);
-    let location = places.trace.locations.get(at.location.index()).filter(|known| !known.frames.is_empty());
+    let place = code.of_failure(at);
+    let location = code.trace.locations.get(at.location.index()).filter(|known| !known.frames.is_empty());
     let nameless = || location.map_or_else(|| words::NO_LINE.into(), ToString::to_string);
     let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));
-    row.failure = Some(headline::title(places.trace));
+    row.failure = Some(headline::title(code.trace));
     let last_cell = blocks.last_mut().and_then(as_cells).and_then(|cells| cells.last_mut());
     let Some(cell) = last_cell.filter(|cell| cell.thread == thread) else {
         blocks.push(Block::Cells(vec![Cell { thread, rows: vec![row], interrupted: false }]));

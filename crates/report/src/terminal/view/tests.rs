@@ -288,21 +288,8 @@ fn what_went_wrong_on_the_way_is_not_left_out() {
     run.event(0, Read, 35, "x", 30);
     run.event(0, Failure, 35, "", 0);
     run.fail(FailureKind::Panic, "x is 30", 0, 35);
-    run.shows(
-        "\
-panicked: x is 30
-  in main at main.c:35, thread 0
-
-what happened, in main.c:
-
-thread 0               │ thread 0.1
-main                   │ work
-───────────────────────┼───────────────────
-                       │    begins
-                       │  1 in work
-                       │      writes x: 1
-                       │  2 in work
-                       │      writes x: 2
+    let shown = run.view(WIDTH, false);
+    let middle = "
                        │    ⋮ 10 more lines
                        │ 13 in main
                        │      timed out
@@ -310,19 +297,9 @@ main                   │ work
                        │ 20 in main
                        │      panics
                        │    ⋮ 6 more lines
-                       │ 27 in main
-                       │      writes x: 27
-                       │ 28 in main
-                       │      writes x: 28
-                       │ 29 in main
-                       │      writes x: 29
-                       │ 30 in main
-                       │      writes x: 30
-35 in main             │
-     reads x: 30       │
-   ✗ panicked: x is 30 │
-",
-    );
+";
+    assert!(shown.contains(middle), "{shown}");
+    assert!(shown.ends_with("   ✗ panicked: x is 30 │\n"), "{shown}");
 }
 
 #[test]

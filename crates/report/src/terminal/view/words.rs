@@ -1,13 +1,13 @@
-//! What events and waits are called.
+//! Words for events and waits.
 
 use threadbare_trace::{Event, EventKind, ObjectIndex, ObjectName, Outcome, Pending, ThreadIndex};
 
 use threadbare_hunt::user_code::UserCode;
 
-/// Stands where a source line should.
+/// Shown instead of an unknown source line.
 pub const NO_LINE: &str = "(no source line)";
 
-/// What is to be said of an event beyond its source line.
+/// What an event did, shown below its source line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
     /// `reads accounts[0].amount`.
@@ -22,10 +22,10 @@ impl From<&str> for Detail {
     }
 }
 
-/// Nothing where the source line says it all.
-pub fn detail(places: &UserCode<'_>, event: &Event) -> Option<Detail> {
+/// The detail of an event; `None` if the source line says enough.
+pub fn detail(code: &UserCode<'_>, event: &Event) -> Option<Detail> {
     if event.kind.is_access() {
-        return Some(access(places, event));
+        return Some(access(code, event));
     }
     match event.outcome {
         Outcome::Failed => return Some("busy".into()),
@@ -48,14 +48,14 @@ pub fn detail(places: &UserCode<'_>, event: &Event) -> Option<Detail> {
     Some(words.into())
 }
 
-fn access(places: &UserCode<'_>, event: &Event) -> Detail {
+fn access(code: &UserCode<'_>, event: &Event) -> Detail {
     let verb = match (event.kind, event.outcome) {
         (EventKind::Read | EventKind::AtomicLoad, _) => "reads",
         (EventKind::AtomicRmw, Outcome::Failed) => "exchanges nothing, finds",
         _ => "writes",
     };
     let value = value(event.value, event.size);
-    match places.object(event.object) {
+    match code.object(event.object) {
         Some(object) => Detail { what: format!("{verb} {object}"), value: format!(": {value}") },
         None => Detail { what: verb.into(), value: format!(" {value}") },
     }
@@ -75,35 +75,35 @@ pub fn value(value: u64, size: u32) -> String {
 }
 
 /// An event that no source line is known for.
-pub fn nameless(places: &UserCode<'_>, event: &Event) -> String {
-    let location = places.trace.locations.get(event.location.index());
+pub fn nameless(code: &UserCode<'_>, event: &Event) -> String {
+    let location = code.trace.locations.get(event.location.index());
     let known = location.filter(|location| !location.frames.is_empty());
     match (known, event.kind.is_access()) {
         (Some(location), true) => location.to_string(),
         (None, true) => NO_LINE.into(),
-        (Some(location), false) => format!("{} {location}", operation(places, event)),
-        (None, false) => operation(places, event),
+        (Some(location), false) => format!("{} {location}", operation(code, event)),
+        (None, false) => operation(code, event),
     }
 }
 
-fn operation(places: &UserCode<'_>, event: &Event) -> String {
-    match places.object(event.object) {
+fn operation(code: &UserCode<'_>, event: &Event) -> String {
+    match code.object(event.object) {
         Some(object) => format!("{} {object}", event.kind),
         None => event.kind.to_string(),
     }
 }
 
 /// `waits to lock accounts[1].lock`.
-pub fn waiting(places: &UserCode<'_>, pending: &Pending) -> String {
+pub fn waiting(code: &UserCode<'_>, pending: &Pending) -> String {
     let on = |verb: &str, nameless: &str| {
-        format!("waits {verb} {}", places.object(pending.object).unwrap_or(nameless))
+        format!("waits {verb} {}", code.object(pending.object).unwrap_or(nameless))
     };
     match pending.kind {
         EventKind::Lock => on("to lock", "a lock"),
         EventKind::ReadLock => on("to read-lock", "a lock"),
         EventKind::Wait | EventKind::Wake => on("to be woken on", "a condition"),
-        EventKind::Join => match joined(places, pending.object) {
-            Some(thread) => format!("waits for {} to end", places.thread(thread)),
+        EventKind::Join => match joined(code, pending.object) {
+            Some(thread) => format!("waits for {} to end", code.thread(thread)),
             None => "waits for a thread to end".into(),
         },
         EventKind::SemWait => on("for a post of", "a semaphore"),
@@ -116,20 +116,20 @@ pub fn waiting(places: &UserCode<'_>, pending: &Pending) -> String {
 }
 
 /// The thread that a join is about.
-pub fn joined(places: &UserCode<'_>, object: ObjectIndex) -> Option<ThreadIndex> {
-    match places.trace.objects.get(object.index())?.name {
+pub fn joined(code: &UserCode<'_>, object: ObjectIndex) -> Option<ThreadIndex> {
+    match code.trace.objects.get(object.index())?.name {
         ObjectName::Thread(thread) => Some(thread),
         _ => None,
     }
 }
 
 /// `, held by thread 0.2`; nothing where no holder is known or the words above say it.
-pub fn holders(places: &UserCode<'_>, pending: &Pending) -> String {
+pub fn holders(code: &UserCode<'_>, pending: &Pending) -> String {
     if pending.holders.is_empty() || pending.kind == EventKind::Join {
         return String::new();
     }
     let name = |&holder: &ThreadIndex| {
-        if holder == pending.thread { "itself".to_string() } else { places.thread(holder) }
+        if holder == pending.thread { "itself".to_string() } else { code.thread(holder) }
     };
     let names: Vec<String> = pending.holders.iter().map(name).collect();
     format!(", held by {}", names.join(" and "))

@@ -1,9 +1,9 @@
-//! Is every real anomaly confirmed when it is first run?
+//! Recall: how many of the real anomalies are confirmed by the first run of their schedule.
 //!
-//! What its schedule did not show is looked for in many other runs. It is real if one of them has it and is, up to
-//! there, a reordering of the trace that it was predicted from: a schedule should have led there. A run in which some
-//! thread goes another way may have the same accesses in the same order; that is another anomaly, which is to be
-//! predicted from a trace of that way.
+//! A prediction that its schedule did not confirm is looked for in many other runs. It is real if one of them shows it
+//! and is, up to there, a reordering of the trace that it was predicted from: a schedule should have led there. A run in
+//! which a thread takes another path may have the same accesses in the same order. That is another anomaly, to be
+//! predicted from a trace with that path.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,13 +22,13 @@ use crate::build::{self, INSTRUMENTED};
 /// Runs that are predicted from.
 const RECORDINGS: u64 = 4;
 
-/// An event as it is in every run: what is done, and where.
+/// An event without what differs from run to run: its kind and its place in the code.
 type What = (EventKind, u64);
 
 /// A prediction whose schedule did not show it.
 struct Open {
     sighting: Sighting,
-    /// How many events each of its threads has done when it has happened.
+    /// The number of events of each of its threads up to the anomaly.
     lengths: BTreeMap<ThreadId, usize>,
 }
 
@@ -37,6 +37,7 @@ struct Figures {
     predicted: u64,
     witnessed: u64,
     confirmed: u64,
+    /// Real and not confirmed.
     missed: u64,
 }
 
@@ -46,18 +47,18 @@ pub fn run(runs: u64, names: &[String]) -> Result<bool> {
     let directory = tempfile::tempdir()?;
     println!(
         "{:<18} {:>9} {:>9} {:>9} {:>6} {:>6}",
-        "subject", "predicted", "witnessed", "confirmed", "missed", "ratio"
+        "subject", "predicted", "witnessed", "confirmed", "missed", "recall"
     );
     let mut all_found = true;
     for (source, subject) in super::wanted(names)? {
         let program = directory.path().join(&subject.name);
         build::compile(&source, &program, &[INSTRUMENTED, &["-O0"]].concat())?;
         let Figures { predicted, witnessed, confirmed, missed } = examine(&program, runs)?;
-        let ratio = match confirmed + missed {
+        let recall = match confirmed + missed {
             0 => "-".to_owned(),
             real => format!("{:.2}", confirmed as f64 / real as f64),
         };
-        println!("{:<18} {predicted:>9} {witnessed:>9} {confirmed:>9} {missed:>6} {ratio:>6}", subject.name);
+        println!("{:<18} {predicted:>9} {witnessed:>9} {confirmed:>9} {missed:>6} {recall:>6}", subject.name);
         all_found &= missed == 0;
     }
     Ok(all_found)
@@ -124,7 +125,7 @@ fn look_for(
     Ok((all - open.len()) as u64)
 }
 
-/// Different in kind, so that what one hardly ever does another does.
+/// Policies of different kinds, so that what one rarely shows another shows.
 fn policy(number: u64, random: &mut Random) -> Policy {
     match number % 3 {
         0 => Policy::Random { seed: number },

@@ -7,18 +7,18 @@ use super::rows::{Cell, Head, Row};
 use super::words::Detail;
 use threadbare_hunt::user_code::{UserLine, base_name};
 
-/// Sets the cells of one interleaving, in order.
-pub struct Setting<'a> {
-    /// The file that all lines are from, if it is one.
+/// Writes the cells of one interleaving, in order.
+pub struct CellWriter<'a> {
+    /// The file of all lines, if there is only one.
     only_file: Option<&'a str>,
     /// Digits of the longest line number.
     digits: usize,
-    /// The file that each column is in, so that it is named where it changes.
+    /// The file of the last line in each column. A column names its file where it changes.
     file_of_column: HashMap<usize, String>,
 }
 
-impl<'a> Setting<'a> {
-    pub fn of<'c: 'a>(cells: impl Iterator<Item = &'a Cell<'c>>) -> Setting<'a> {
+impl<'a> CellWriter<'a> {
+    pub fn of<'c: 'a>(cells: impl Iterator<Item = &'a Cell<'c>>) -> CellWriter<'a> {
         let mut files: Vec<&str> = Vec::new();
         let mut digits = 0;
         for row in cells.flat_map(|cell| &cell.rows) {
@@ -29,10 +29,10 @@ impl<'a> Setting<'a> {
             digits = digits.max(frame.line.to_string().len());
         }
         let only_file = if let [file] = files[..] { Some(file) } else { None };
-        Setting { only_file, digits, file_of_column: HashMap::new() }
+        CellWriter { only_file, digits, file_of_column: HashMap::new() }
     }
 
-    /// What stands above the interleaving.
+    /// The line above the interleaving: `what happened, in lost.c:`.
     pub fn opening(&self) -> Text {
         let what = Text::new(Style::Plain, "what happened");
         let what = match self.only_file {
@@ -90,7 +90,7 @@ impl<'a> Setting<'a> {
         what.then_keep(Style::Dim, &format!("{}{times}", detail.value))
     }
 
-    /// Below the source, or in its place, without a line number.
+    /// A line without a line number, indented like source.
     fn aside(&self, style: Style, text: &str) -> Text {
         let margin = if self.digits == 0 { 0 } else { self.digits + 1 };
         Text::new(Style::Plain, &" ".repeat(margin)).then(style, text)
