@@ -49,7 +49,7 @@ pub use budget::Budget;
 pub use config::{HuntConfig, StrategyChoice, Subject};
 pub use error::HuntError;
 pub use event::{Emit, Event, Progress};
-pub use finding::{Finding, SourceLine};
+pub use finding::{Finding, FindingKind, SourceLine};
 pub use length::BEGINNING;
 pub use methods::hunt;
 pub use pipeline::Pipeline;

@@ -185,7 +185,8 @@ impl<'a> Session<'a> {
         }
         match confirm(&mut self.worker, failing, failure) {
             Ok(Some(Confirmed { plan, trace })) => {
-                let finding = Finding::failure(Arc::new(trace), outcome.number + 1, outcome.method);
+                let finding =
+                    Finding::failure(failure.kind, Arc::new(trace), outcome.number + 1, outcome.method);
                 self.report(Finding { tuple: outcome.tuple, ..finding }, &plan)
             }
             // A race that the run had only on its way somewhere else is no loss.

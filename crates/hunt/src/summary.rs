@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use threadbare_search::Harm;
+use threadbare_search::{AnomalyKind, Harm};
 use threadbare_trace::End;
 
 use crate::length::Length;
@@ -72,7 +72,7 @@ pub struct PredictionFigures {
     /// Predictions that are certain, where no run can confirm them; `None` where one can.
     pub witnessed: Option<u64>,
     /// By kind: predicted, confirmed, failed.
-    pub kinds: BTreeMap<&'static str, [u64; 3]>,
+    pub kinds: BTreeMap<AnomalyKind, [u64; 3]>,
 }
 
 impl PredictionFigures {
@@ -81,12 +81,12 @@ impl PredictionFigures {
         self.infeasible += infeasible;
     }
 
-    pub(crate) fn predicted(&mut self, kind: &'static str) {
+    pub(crate) fn predicted(&mut self, kind: AnomalyKind) {
         self.predicted += 1;
         self.kinds.entry(kind).or_default()[0] += 1;
     }
 
-    pub(crate) fn confirmed(&mut self, kind: &'static str, harm: Harm) {
+    pub(crate) fn confirmed(&mut self, kind: AnomalyKind, harm: Harm) {
         let failed = u64::from(harm == Harm::Failure);
         self.confirmed += 1;
         self.failed += failed;

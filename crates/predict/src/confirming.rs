@@ -133,7 +133,7 @@ impl Confirming {
             let confirmation = Confirmation::new(Arc::clone(&analysis), prediction);
             if !self.known.contains_key(confirmation.identity()) {
                 self.known.insert(confirmation.identity().to_owned(), false);
-                self.conclusions.push(Conclusion::Predicted { kind: confirmation.kind().name() });
+                self.conclusions.push(Conclusion::Predicted { kind: confirmation.kind() });
             }
             // What was false from one run may be true from another, in which threads go other ways.
             self.open.push_back(confirmation);

@@ -11,7 +11,7 @@ use threadbare_search::reorder::plan;
 use threadbare_search::{Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy, Token};
 use threadbare_trace::{Plan, Policy, Random, Trace, Turns};
 
-use crate::{History, Kind, Pattern, Prediction, Predictor, pattern};
+use crate::{AnomalyKind, History, Pattern, Prediction, Predictor, pattern};
 
 /// PECAN's predictions.
 pub struct Forecast {
@@ -90,7 +90,7 @@ impl Forecast {
         let mut predictions = predictor.predict(&self.patterns).list;
         let history = predictor.history();
         // A deadlock is a failure for certain.
-        predictions.sort_by_key(|prediction| prediction.kind != Kind::Deadlock);
+        predictions.sort_by_key(|prediction| prediction.kind != AnomalyKind::Deadlock);
         predictions.retain(|prediction| self.known.insert(prediction.identity(history)));
         let predicted = |prediction: &Prediction, policy| {
             let turns = plan::turns(history, &prediction.schedule);

@@ -9,9 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
 
+use crate::AnomalyKind;
 use crate::exposed::exposed;
 use crate::gap::{Gap, Gaps};
-use crate::pattern::{Kind, Pattern, Shape};
+use crate::pattern::{Pattern, Shape};
 use crate::units::{Accesses, Family, FamilyIndex, Manner, Units};
 use threadbare_search::reorder::history::{History, Line};
 use threadbare_search::reorder::lockset::Lockset;
@@ -22,7 +23,7 @@ use threadbare_search::reorder::variable::Variable;
 /// What makes an anomaly the same as another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
-    pub kind: Kind,
+    pub kind: AnomalyKind,
     pub tier: Option<Tier>,
     /// Which pattern it is; the two orders of a data race are one.
     pub pattern: Option<usize>,
@@ -171,7 +172,7 @@ impl Search<'_> {
         let families: Vec<&Family> =
             chosen.iter().enumerate().map(|(side, &family)| self.family(side, family)).collect();
         // Two atomic operations do not race, whatever their order does.
-        if self.pattern.kind == Kind::DataRace && families.iter().all(|family| family.atomic) {
+        if self.pattern.kind == AnomalyKind::DataRace && families.iter().all(|family| family.atomic) {
             return;
         }
         if !self.may_take_turns(&families) {
@@ -190,7 +191,7 @@ impl Search<'_> {
         // A data race is found once for each order of its events, and counts once.
         let mut sides = [(self.shapes[0], chosen[0]), (self.shapes[1], chosen[1])];
         sides.sort_unstable();
-        let known = self.pattern.kind == Kind::DataRace && !candidate.sides.insert(sides);
+        let known = self.pattern.kind == AnomalyKind::DataRace && !candidate.sides.insert(sides);
         candidate.count += u64::from(!known);
         if !known && candidate.representatives.len() < REPRESENTATIVES {
             candidate.representatives.push(events);
@@ -217,7 +218,7 @@ impl Search<'_> {
     fn identity(&self, families: &[&Family], events: &[EventIndex]) -> Identity {
         let kind = self.pattern.kind;
         let mut lines: Vec<Line> = events.iter().map(|&event| self.history.line(event)).collect();
-        let race = kind == Kind::DataRace;
+        let race = kind == AnomalyKind::DataRace;
         if race {
             lines.sort_unstable();
         }
