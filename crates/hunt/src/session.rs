@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use threadbare_executor::{FailureKey, RunEnd, RunError, Worker};
 use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
-use threadbare_trace::{End, Failure, FailureKind, Plan, Trace};
+use threadbare_trace::{End, FailureKind, Plan, Trace};
 
 use crate::clip::clip;
 use crate::confirmation::{Confirmed, confirm};
@@ -209,10 +209,9 @@ impl<'a> Session<'a> {
         if *looks < MAX_LOOKS {
             self.known.remove(failure);
         }
-        if let Some(Failure { kind, message, at, .. }) = ended.failure() {
-            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
-            let location = self.worker.program().location(at.pc);
-            self.summary.failed_once = Some(format!("{kind}{message} at {location}"));
+        if let Some(failure) = ended.failure() {
+            let location = self.worker.program().location(failure.at.pc);
+            self.summary.failed_once = Some(format!("{failure} at {location}"));
         }
     }
 
