@@ -120,10 +120,8 @@ pub struct Rank {
     incomplete: bool,
 }
 
-/// Memory that turns up within the first runs is taken into account at once; later, when the next tuple begins.
-const EARLY: u64 = 32;
-/// Of the runs that begin like another, one in so many looks for shared memory that is not known yet.
-const LEARNING: u64 = 8;
+/// When new shared memory turns up within so many runs, the search begins anew at once. Later it waits for the next tuple.
+const RESTART_RUNS: u64 = 32;
 
 impl Rank {
     pub fn new(settings: Settings) -> Rank {
@@ -352,8 +350,7 @@ impl Strategy for Rank {
                 item.origin.picks[..item.len()].iter().map(|&thread| ThreadIndex::new(thread.into())),
             ),
             policy: Policy::Ordered(order.clone()),
-            // A run that learns cannot begin with a snapshot.
-            learn: item.point.is_none() || self.asked.issued().is_multiple_of(LEARNING),
+            learn: item.point.is_none() || Knowledge::learns_from_snapshot(self.asked.issued()),
             max_events: self.knowledge.plan.max_events,
             ..self.plan.clone()
         };
@@ -375,7 +372,7 @@ impl Strategy for Rank {
     fn observe(&mut self, feedback: &Feedback) {
         self.incomplete |= self.knowledge.update(feedback);
         self.orders.meet(&self.knowledge.threads);
-        if self.incomplete && self.runs <= EARLY {
+        if self.incomplete && self.runs <= RESTART_RUNS {
             self.begin();
         }
     }

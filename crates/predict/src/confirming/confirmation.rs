@@ -109,12 +109,12 @@ impl Confirmation {
 
     /// A run of the same program has about as many events as the recorded one. One that has far more is in a loop.
     fn enough_events(&self) -> u64 {
-        const LEAST: u64 = 10_000;
-        LEAST + 4 * self.history().trace().events.len() as u64
+        const MIN_EVENTS: u64 = 10_000;
+        MIN_EVENTS + 4 * self.history().trace().events.len() as u64
     }
 
-    /// Takes in the run that was made by [`plan`](Confirmation::plan). `None` if another has to be made.
-    pub fn take(&mut self, ended: &RunEnd, recording: Option<&Recording>) -> Option<Verdict> {
+    /// Goes on by the run that was made by [`plan`](Confirmation::plan). `None` if another has to be made.
+    pub fn advance(&mut self, ended: &RunEnd, recording: Option<&Recording>) -> Option<Verdict> {
         let seen = recording.filter(|recording| self.is_shown_by(ended, recording));
         match std::mem::replace(&mut self.stage, Stage::Happens) {
             Stage::Happens => {
