@@ -76,8 +76,7 @@ impl<'p> Sites<'p> {
     /// The place of an operation. The beginning and the end of a thread and of the process have none: there
     /// is only one of each.
     fn of(&mut self, kind: EventKind, pc: u64) -> Option<SiteIndex> {
-        let nowhere = matches!(kind, EventKind::Begin | EventKind::End | EventKind::Exit);
-        (!nowhere && pc != 0).then(|| self.at(pc))
+        (!kind.is_unique() && pc != 0).then(|| self.at(pc))
     }
 
     fn at(&mut self, pc: u64) -> SiteIndex {

@@ -280,7 +280,7 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
     for (at, decision) in decisions.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| decisions[before].picked);
         if let (Some(thread), Some(operation)) = (before, pending[at])
-            && is_preemption_point(operation.kind)
+            && operation.kind.is_preemption_point()
             && decision.alternatives.len() > 1
             && decision.alternatives.contains(&thread)
         {
@@ -312,23 +312,6 @@ fn pending(decisions: &[Decision]) -> Vec<Option<Operation>> {
         pending[at] = upcoming.get(&decisions[at - 1].picked).copied();
     }
     pending
-}
-
-/// To be preempted before any other operation is the same as before the thread's next: it does nothing that others
-/// could come before or after. (Whoever waits for an unlock waits as well for what comes after it.)
-fn is_preemption_point(kind: EventKind) -> bool {
-    !kind.is_silent()
-        && !matches!(
-            kind,
-            EventKind::Begin
-                | EventKind::End
-                | EventKind::Exit
-                | EventKind::Join
-                | EventKind::Detach
-                | EventKind::Fence
-                | EventKind::Unlock
-                | EventKind::ReadUnlock
-        )
 }
 
 impl Strategy for Rank {

@@ -119,7 +119,5 @@ impl Dependence {
 /// A read sees the last write. Where a variable consists of parts, every access counts as one, so that no write to
 /// a part is overlooked.
 pub(crate) fn sees_last_write(history: &History, event: EventIndex, variable: Variable) -> bool {
-    use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, Read};
-    let reads = matches!(history.event(event).kind, Read | AtomicLoad | AtomicRmw);
-    reads || history.variables().is_mixed(variable)
+    history.event(event).kind.is_read() || history.variables().is_mixed(variable)
 }
