@@ -12,8 +12,8 @@ use threadbare_search::{Anomaly, AnomalyKind, Harm, Tuple};
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{FailureKind, Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
+use crate::atomic_write;
 use crate::user_code::UserCode;
-use crate::whole_file;
 
 /// A failure, or an anomaly, with everything that is said about it.
 #[derive(Clone, Debug)]
@@ -150,7 +150,7 @@ impl Finding {
         let program = program.replace(|letter| !is_plain(letter), "-");
         let fingerprint = short_fingerprint(self.identity(clip).as_bytes());
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
-        whole_file::write_into(&path, |out| write!(out, "{clip}"))?;
+        atomic_write::write_into(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())
     }

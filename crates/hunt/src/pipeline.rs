@@ -16,7 +16,7 @@ pub struct Pipeline {
     opening: VecDeque<usize>,
     /// For each run that is not answered yet, the member that asked for it, and the member's own token.
     asked: Outstanding<(usize, Token)>,
-    /// The last member that found something new.
+    /// The member that was the last to find something new.
     last_finder: Option<usize>,
     /// The failures that were found, as far as one is told from another.
     found: HashSet<(FailureKind, String, u64)>,

@@ -12,7 +12,7 @@ use threadbare_trace::{End, FailureKind, Plan, Trace};
 
 use crate::clip::clip;
 use crate::confirmation::{Confirmed, confirm};
-use crate::ending::stopped_at;
+use crate::ending::{stopped_at, thread_name};
 use crate::length::Length;
 use crate::pace::Pace;
 use crate::pool::{NotMade, Outcome, Pool, PoolConfig};
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
             }
             for outcome in self.pool.run(first, round) {
                 match outcome {
-                    Ok(outcome) => self.take(outcome, length)?,
+                    Ok(outcome) => self.handle_outcome(outcome, length)?,
                     Err(NotMade::Late | NotMade::Run(RunError::Cancelled)) => {}
                     Err(NotMade::Run(error)) => return Err(error.into()),
                     Err(NotMade::Start(error)) => return Err(error.into()),
@@ -149,8 +149,8 @@ impl<'a> Session<'a> {
         std::iter::from_fn(next).take(count as usize).collect()
     }
 
-    /// Takes in what came of a run: the strategy is told, and what went wrong is looked at.
-    fn take(&mut self, outcome: Outcome, length: Length) -> Result<(), HuntError> {
+    /// Tells the strategy what came of a run, and looks at what went wrong.
+    fn handle_outcome(&mut self, outcome: Outcome, length: Length) -> Result<(), HuntError> {
         self.summary.count(&outcome, length);
         self.strategy.tell(outcome.token, &outcome.feedback);
         let max_events = self.config.max_events;
@@ -158,23 +158,24 @@ impl<'a> Session<'a> {
             *outcome.ended() == End::EventBound && outcome.feedback.bound >= max_events;
         if let End::Unsupported { message, at } = outcome.ended() {
             let location = self.worker.program().location(at.pc).to_string();
-            return Err(HuntError::Unsupported { message: message.clone(), thread: at.thread, location });
+            let thread = thread_name(&outcome.feedback.threads, at.thread);
+            return Err(HuntError::Unsupported { message: message.clone(), thread, location });
         }
-        if let Some(place) = stopped_at(outcome.ended(), self.worker.program()) {
+        if let Some(place) = stopped_at(outcome.ended(), &outcome.feedback.threads, self.worker.program()) {
             self.summary.stuck_at = Some(place);
         }
         if self.config.reports_failures() {
             for (failure, failing) in &outcome.failures {
-                self.take_failure(failure, failing, &outcome)?;
+                self.handle_failure(failure, failing, &outcome)?;
             }
         }
         for conclusion in self.strategy.conclusions() {
-            self.take_conclusion(conclusion, outcome.method)?;
+            self.handle_conclusion(conclusion, outcome.method)?;
         }
         Ok(())
     }
 
-    fn take_failure(
+    fn handle_failure(
         &mut self,
         failure: &FailureKey,
         failing: &Plan,
@@ -192,7 +193,7 @@ impl<'a> Session<'a> {
             // A race that the run had only on its way somewhere else is no loss.
             Ok(None) if failure.kind == FailureKind::DataRace => Ok(()),
             Ok(None) => {
-                self.take_unconfirmed(failure, outcome.ended());
+                self.note_unconfirmed(failure, outcome.ended());
                 Ok(())
             }
             Err(RunError::Cancelled) => Ok(()),
@@ -202,7 +203,7 @@ impl<'a> Session<'a> {
 
     /// What cannot be shown again is no finding: something outside may have been to blame. A run that fails so later is
     /// looked at again, a few times.
-    fn take_unconfirmed(&mut self, failure: &FailureKey, ended: &RunEnd) {
+    fn note_unconfirmed(&mut self, failure: &FailureKey, ended: &RunEnd) {
         self.summary.unconfirmed += 1;
         let looks = self.unconfirmed.entry(failure.clone()).or_default();
         *looks += 1;
@@ -215,7 +216,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn take_conclusion(&mut self, conclusion: Conclusion, method: &'static str) -> Result<(), HuntError> {
+    fn handle_conclusion(&mut self, conclusion: Conclusion, method: &'static str) -> Result<(), HuntError> {
         match conclusion {
             Conclusion::Predicted { kind } => self.summary.predictions().predicted(kind),
             Conclusion::Analysed { events, infeasible } => {
@@ -223,13 +224,13 @@ impl<'a> Session<'a> {
             }
             Conclusion::NotAnalysed { reason } => return Err(HuntError::NotAnalysed(reason)),
             Conclusion::Confirmed { anomaly, evidence } => {
-                return self.take_anomaly(*anomaly, *evidence, method);
+                return self.report_anomaly(*anomaly, *evidence, method);
             }
         }
         Ok(())
     }
 
-    fn take_anomaly(
+    fn report_anomaly(
         &mut self,
         anomaly: Anomaly,
         evidence: Evidence,

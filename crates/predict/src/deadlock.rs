@@ -36,7 +36,7 @@ pub struct Candidate {
 }
 
 /// Longer cycles are not looked for, and no more than so many of them.
-const LONGEST: usize = 4;
+const MAX_CYCLE_LENGTH: usize = 4;
 const MAX_CYCLES: usize = 10_000;
 
 /// Cycles, told apart by the lines of their acquisitions (sorted).
@@ -109,7 +109,7 @@ impl Search<'_> {
             if next == path[0] && path.len() > 1 {
                 self.cycles += 1;
                 self.test(path);
-            } else if next > path[0] && path.len() < LONGEST && self.fits(path, next) {
+            } else if next > path[0] && path.len() < MAX_CYCLE_LENGTH && self.fits(path, next) {
                 path.push(next);
                 self.extend(path);
                 path.pop();

@@ -45,7 +45,7 @@ enum Asked {
 }
 
 /// The first recordings go by this schedule: it has the fewest switches, and what it does not show is left to predict.
-const PLAIN: u64 = 2;
+const RUN_TO_BLOCK_RECORDINGS: u64 = 2;
 /// So many recordings without anything new are enough.
 const FRUITLESS: u64 = 4;
 /// Longer traces are not predicted from: it would take longer than the runs.
@@ -68,7 +68,7 @@ impl Forecast {
 
     fn record(&mut self) -> Schedule {
         let policy = match self.recordings {
-            ..PLAIN => Policy::RunToBlock,
+            ..RUN_TO_BLOCK_RECORDINGS => Policy::RunToBlock,
             _ => Policy::Random { seed: self.random.next() },
         };
         self.recordings += 1;

@@ -40,7 +40,7 @@ struct WorkItem {
 /// A run that led to work items.
 #[derive(Debug, Default)]
 struct Origin {
-    /// The numbers of the threads that were picked. Two bytes each: there are a great many.
+    /// The threads that were picked, decision by decision. There are a great many, so each takes two bytes.
     picks: Box<[u16]>,
     threads: Vec<ThreadId>,
     demand: Demand,
@@ -261,7 +261,7 @@ fn number(order: &Order) -> u64 {
 #[derive(Clone, Debug)]
 struct Point {
     at: u32,
-    /// Who has the run up to there.
+    /// The thread that ran up to there.
     thread: ThreadIndex,
     state: u64,
     /// The memory that it is about to access; none for synchronisation.

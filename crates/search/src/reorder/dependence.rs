@@ -8,7 +8,7 @@ use threadbare_trace::{EventIndex, ThreadIndex};
 use super::history::{History, LocalIndex};
 use super::variable::Variable;
 
-/// A prefix of every thread: its events before this one are in.
+/// A set of events that has a prefix of every thread. By thread: the first event that is not in it.
 pub type Prefix = Vec<LocalIndex>;
 
 /// For every event the smallest prefix that it is the last event of.
