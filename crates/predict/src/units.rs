@@ -20,12 +20,17 @@ use threadbare_search::reorder::variable::Variable;
 #[derive(Debug)]
 pub struct Accesses {
     threads: Vec<Vec<EventIndex>>,
-    /// Parallel to `threads`: the thread's next access to the same variable, as a position in its list.
-    next: Vec<Vec<u32>>,
+    /// Parallel to `threads`: the thread's next access to the same variable.
+    next: Vec<Vec<AccessIndex>>,
+}
+
+index_types! {
+    /// An access of one thread, as an index into the thread's list in [`Accesses`].
+    AccessIndex;
 }
 
 /// There is no next access.
-const NONE: u32 = u32::MAX;
+const NONE: AccessIndex = AccessIndex::new(u32::MAX);
 
 impl Accesses {
     pub fn of(history: &History) -> Accesses {
@@ -79,13 +84,13 @@ fn shared(history: &History) -> Vec<bool> {
     owners.iter().zip(written).map(|(&owner, written)| owner == Owner::Several && written).collect()
 }
 
-fn next_to_same(history: &History, accesses: &[EventIndex]) -> Vec<u32> {
+fn next_to_same(history: &History, accesses: &[EventIndex]) -> Vec<AccessIndex> {
     let mut latest = vec![NONE; history.variables().count()];
     let mut next = vec![NONE; accesses.len()];
     for (place, &event) in accesses.iter().enumerate().rev() {
         let latest = &mut latest[history.variable(event).index()];
         next[place] = *latest;
-        *latest = place as u32;
+        *latest = AccessIndex::at(place);
     }
     next
 }
@@ -167,8 +172,8 @@ impl Units {
             seen: Vec::new(),
         };
         let mut places = Vec::with_capacity(shape.len());
-        for thread in 0..history.threads() {
-            for place in 0..accesses.threads[thread].len() {
+        for thread in ThreadIndex::first(history.threads()) {
+            for place in AccessIndex::first(accesses.of_thread(thread).len()) {
                 places.push(place);
                 finder.extend(thread, &mut places);
                 places.pop();
@@ -227,7 +232,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     /// Follows the shape from the accesses found so far, given by their places in the thread's list.
-    fn extend(&mut self, thread: usize, places: &mut Vec<usize>) {
+    fn extend(&mut self, thread: ThreadIndex, places: &mut Vec<AccessIndex>) {
         let last = places.len() - 1;
         let (_, access) = self.shape[last];
         if !self.does(self.event(thread, places[last]), access) {
@@ -237,7 +242,7 @@ impl Finder<'_> {
             let mut events = std::mem::take(&mut self.events);
             events.clear();
             events.extend(places.iter().map(|&place| self.event(thread, place)));
-            self.add(ThreadIndex::at(thread), &events);
+            self.add(thread, &events);
             self.events = events;
             return;
         };
@@ -248,8 +253,8 @@ impl Finder<'_> {
         }
     }
 
-    fn event(&self, thread: usize, place: usize) -> EventIndex {
-        self.accesses.threads[thread][place]
+    fn event(&self, thread: ThreadIndex, place: AccessIndex) -> EventIndex {
+        self.accesses.of_thread(thread)[place.index()]
     }
 
     fn does(&self, event: EventIndex, access: Access) -> bool {
@@ -258,11 +263,11 @@ impl Finder<'_> {
 
     /// The next access to a variable that the unit has accessed before (last at `position`): it has to be the very
     /// next one.
-    fn extend_to_same(&mut self, thread: usize, places: &mut Vec<usize>, position: usize) {
-        let next = self.accesses.next[thread][places[position]];
+    fn extend_to_same(&mut self, thread: ThreadIndex, places: &mut Vec<AccessIndex>, position: usize) {
+        let next = self.accesses.next[thread.index()][places[position].index()];
         let last = places[places.len() - 1];
-        if next != NONE && next as usize > last && self.is_unit(thread, places[0], next as usize) {
-            places.push(next as usize);
+        if next != NONE && next > last && self.is_unit(thread, places[0], next) {
+            places.push(next);
             self.extend(thread, places);
             places.pop();
         }
@@ -270,14 +275,14 @@ impl Finder<'_> {
 
     /// Accesses to further variables: for each, the first that does what is wanted, as long as the access that we
     /// come from is not made again.
-    fn extend_to_new(&mut self, thread: usize, places: &mut Vec<usize>) {
+    fn extend_to_new(&mut self, thread: ThreadIndex, places: &mut Vec<AccessIndex>) {
         let last = places[places.len() - 1];
         let (from, wanted) = (self.event(thread, last), self.shape[places.len()].1);
         let mut seen = std::mem::take(&mut self.seen);
         seen.clear();
         seen.extend(places.iter().map(|&place| self.history.variable(self.event(thread, place))));
-        let end = self.accesses.threads[thread].len();
-        for (distance, place) in (last + 1..end).take(WINDOW).enumerate() {
+        let rest = last.next().index()..self.accesses.of_thread(thread).len();
+        for (distance, place) in rest.take(WINDOW).map(AccessIndex::at).enumerate() {
             let event = self.event(thread, place);
             let tier = self.history.unit(from, event);
             let too_far = distance >= FUNCTION_WINDOW && tier != Some(Tier::CriticalSection);
@@ -300,7 +305,7 @@ impl Finder<'_> {
         self.seen = seen;
     }
 
-    fn is_unit(&self, thread: usize, first: usize, last: usize) -> bool {
+    fn is_unit(&self, thread: ThreadIndex, first: AccessIndex, last: AccessIndex) -> bool {
         self.history.unit(self.event(thread, first), self.event(thread, last)).is_some()
     }
 

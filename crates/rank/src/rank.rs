@@ -40,12 +40,37 @@ struct WorkItem {
 /// A run that led to work items.
 #[derive(Debug, Default)]
 struct Origin {
-    /// The threads that were picked, decision by decision. There are a great many, so each takes two bytes.
-    picks: Box<[u16]>,
+    picks: Picks,
     threads: Vec<ThreadId>,
     demand: Demand,
     /// How many of its preemptions are before accesses that nobody else could come before.
     idle: u32,
+}
+
+/// The threads that were picked, decision by decision. There are a great many, so each takes two bytes: a run has fewer
+/// than 65536 threads.
+#[derive(Debug, Default)]
+struct Picks(Box<[u16]>);
+
+impl Picks {
+    /// The first `count` of them.
+    fn first(&self, count: usize) -> impl Iterator<Item = ThreadIndex> {
+        self.0[..count].iter().map(|&thread| ThreadIndex::new(thread.into()))
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of_val(&*self.0) as u64
+    }
+}
+
+impl FromIterator<ThreadIndex> for Picks {
+    fn from_iter<I: IntoIterator<Item = ThreadIndex>>(threads: I) -> Picks {
+        let number = |thread: ThreadIndex| {
+            debug_assert!(thread.index() <= usize::from(u16::MAX));
+            thread.number() as u16
+        };
+        Picks(threads.into_iter().map(number).collect())
+    }
 }
 
 impl WorkItem {
@@ -232,7 +257,7 @@ impl Rank {
             }
         }
         let origin = Arc::new(Origin {
-            picks: feedback.picks().take(met_from).map(|thread| thread.number() as u16).collect(),
+            picks: feedback.picks().take(met_from).collect(),
             threads: feedback.threads.clone(),
             demand: asked.item.demand(),
             idle: asked.item.idle(),
@@ -246,7 +271,7 @@ impl Rank {
                 items.extend(self.key(&item).map(|key| (key, item)));
             }
         }
-        self.queue.extend(items, size_of_val(&*origin.picks) as u64);
+        self.queue.extend(items, origin.picks.bytes());
     }
 }
 
@@ -329,9 +354,7 @@ impl Strategy for Rank {
             return if waits { Next::Wait } else { Next::Exhausted };
         };
         let plan = Plan {
-            turns: Turns::of(
-                item.origin.picks[..item.len()].iter().map(|&thread| ThreadIndex::new(thread.into())),
-            ),
+            turns: Turns::of(item.origin.picks.first(item.len())),
             policy: Policy::Ordered(order.clone()),
             learn: item.point.is_none() || Knowledge::learns_from_snapshot(self.asked.issued()),
             max_events: self.knowledge.plan.max_events,

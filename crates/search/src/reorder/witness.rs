@@ -102,7 +102,7 @@ struct Positions(Vec<u32>);
 const NOWHERE: u32 = u32::MAX;
 
 impl Positions {
-    /// If every thread's events are the first of what it did, in order.
+    /// An error if the events of a thread are not its first ones, or not in their order.
     fn of(history: &History, schedule: &[EventIndex]) -> Result<Positions, Impossible> {
         let mut done = vec![LocalIndex::default(); history.threads()];
         let mut positions = vec![NOWHERE; end(schedule)];
