@@ -13,10 +13,10 @@ pub struct Pace {
     in_beginnings: Duration,
 }
 
-/// After so many runs without an end, one of them with all that the user allows, none is expected any more.
+/// If so many runs had no end, and one of them had all that the user allows, no run is expected to end.
 const ENDLESS_RUNS: u64 = 3;
-/// After one in so many parts of its time a hunt should have seen a run to its end, and is asked whether it makes
-/// enough of them.
+/// A hunt is judged after this part of its time, one in so many: it should have seen a run to its end, and made enough
+/// runs.
 const FIRST_PART: u32 = 10;
 
 impl Pace {

@@ -1,6 +1,6 @@
 //! Deadlocks that the run almost had: cycles of threads, each of which wants a lock that the next one holds.
 //!
-//! Not in the paper, which speaks of accesses; the same steps. Acquisitions that are alike are merged into
+//! The paper speaks of accesses only, but its steps serve here too. Acquisitions that are alike are merged into
 //! *abstract* ones. A cycle counts only if no lock is held by two of its threads (that would guard it) and if the
 //! partial order allows its acquisitions to be next at the same time.
 
