@@ -6,9 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use threadbare_executor::{Worker, learn};
 use threadbare_formats::trace_file;
-use threadbare_hunt::atomic_write;
 use threadbare_hunt::ending::stopped_at;
-use threadbare_hunt::Event;
+use threadbare_hunt::{Event, atomic_write};
 use threadbare_report::Reporter;
 use threadbare_trace::{Plan, Policy, Trace};
 
