@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use threadbare_executor::{Worker, learn};
 use threadbare_formats::trace_file;
 use threadbare_hunt::ending::stopped_at;
-use threadbare_hunt::{Event, whole_file};
+use threadbare_hunt::{Event, atomic_write};
 use threadbare_report::Reporter;
 use threadbare_trace::{Plan, Policy, Trace};
 
@@ -36,7 +36,7 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     reporter.report(&Event::Output(&run.output(u64::MAX))).map_err(output::problem)?;
     let (trace, ended) = (run.trace(), run.ended().clone());
     write(&trace, &options.out)?;
-    let stopped_at = stopped_at(&ended, worker.program());
+    let stopped_at = stopped_at(&ended, &trace.threads, worker.program());
     let recorded = Event::Recorded { file: &options.out, trace: &trace, stopped_at: stopped_at.as_deref() };
     reporter.report(&recorded).map_err(output::problem)?;
     let failed = trace.end.failure().is_some();
@@ -54,6 +54,6 @@ pub fn policy(schedule: Schedule, seed: u64) -> Policy {
 
 /// Writes a trace file.
 pub fn write(trace: &Trace, path: &Path) -> Result<(), Problem> {
-    let written = whole_file::write(path, |mut out| trace_file::write(trace, &mut out));
+    let written = atomic_write::write(path, |mut out| trace_file::write(trace, &mut out));
     written.map_err(|error| Problem::file("write", path, error))
 }

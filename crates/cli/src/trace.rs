@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use threadbare_formats::{export, trace_file};
-use threadbare_hunt::whole_file;
+use threadbare_hunt::atomic_write;
 use threadbare_report::{ReportConfig, plain_view};
 use threadbare_trace::Trace;
 
@@ -59,7 +59,7 @@ fn export_to(trace: &Trace, format: ExportFormat, path: Option<&Path>) -> Result
         ExportFormat::Json => export::json(trace, &mut out),
     };
     match path {
-        Some(path) => whole_file::write(path, export).map_err(|error| Problem::file("write", path, error)),
+        Some(path) => atomic_write::write(path, export).map_err(|error| Problem::file("write", path, error)),
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
             export(&mut out).and_then(|()| out.flush()).map_err(output::problem)

@@ -152,14 +152,12 @@ impl<'p> Tables<'p> {
     }
 
     fn object(&mut self, kind: EventKind, number: u64) -> ObjectIndex {
-        use EventKind::{Cancel, Detach, Fork, Join, Signal};
-        match (kind, number) {
-            (Signal, PROCESS) => self.named(ObjectName::None, 0),
-            (Fork | Join | Detach | Cancel | Signal, _) => {
-                self.named(ObjectName::Thread(ThreadIndex::new(number as u32)), number)
-            }
-            (_, 0) => self.named(ObjectName::None, 0),
-            _ => self.memory_object(number),
+        match (kind.is_about_thread(), number) {
+            // A signal may be sent to the process.
+            (true, PROCESS) if kind == EventKind::Signal => self.named(ObjectName::None, 0),
+            (true, _) => self.named(ObjectName::Thread(ThreadIndex::new(number as u32)), number),
+            (false, 0) => self.named(ObjectName::None, 0),
+            (false, _) => self.memory_object(number),
         }
     }
 

@@ -18,7 +18,7 @@ use rustix::process::{
 };
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::{End, Failure, FailureKind, Plan};
+use threadbare_trace::{End, FailureKind, Plan};
 use threadbare_wire::{self as wire, Code, message};
 
 use crate::ending::{self, RunEnd};
@@ -210,14 +210,12 @@ impl Worker {
             return StartError::NoThread(program);
         }
         let what = match ended {
-            End::Failed(Failure { kind, message, at: wire::CodePlace { pc, .. }, .. }) => {
-                let place =
-                    if pc == 0 { String::new() } else { format!(" at {}", self.program.location(pc)) };
-                let message = if message.is_empty() { message } else { format!(": {message}") };
-                format!("{kind}{message}{place}")
-            }
+            End::Failed(failure) => match failure.at.pc {
+                0 => failure.to_string(),
+                pc => format!("{failure} at {}", self.program.location(pc)),
+            },
             End::Unsupported { message, .. } => message,
-            other => format!("{other:?}"),
+            other => other.to_string(),
         };
         StartError::FailedEarly {
             program,

@@ -5,7 +5,7 @@
 //! [`Clip`] implements [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) as one another's inverse:
 //!
 //! ```text
-//! threadbare clip 1
+//! threadbare clip 2
 //! target subjects/c/account_ring.c
 //! compiler-argument -DFIXED
 //! argument 2
@@ -19,6 +19,7 @@
 //! [sites]
 //! 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
 //! 1 transfer account_ring.c:42:18 __tsan_write4 0 | to->amount = amount + 100;
+//! 2 0x7ffff7e01234
 //!
 //! [tracked]
 //! global accounts 0..80
@@ -34,6 +35,7 @@
 //! 0 fork @0 thread 0.1
 //! 0.1 begin
 //! 0.1 write @1 accounts[1].amount
+//! 0.1 unlock @2 lock
 //! ```
 //!
 //! Blank lines, and lines whose first character is `#`, are for people and mean nothing, except that the
@@ -47,6 +49,7 @@
 //!         | "finding " text | "message " text | "seed " number | "max-events " number
 //!         | "spurious-wakeups " number
 //! site    = index " " word:function " " word:file ":" line ":" column " " word:callee " " nth " | " text
+//!         | index " " number:address
 //! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
 //!         | "stack " thread " " range | "memory " range
 //! range   = number ".." number                          the first byte, and the one after the last
@@ -58,7 +61,7 @@
 //!   `input` at most once: without it, standard input is empty.
 //!   `spurious-wakeups` at most once: without it, there are none.
 //! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
-//!   `@1` is the site with number 1.
+//!   `@1` is the site with number 1. Code without a name, in a stripped library say, is its address.
 //! - `until write @1 #2` runs the thread until it is about to do its second write there; `until end #1` until
 //!   it is about to end; `until ended` until it has.
 //! - Numbers are decimal, or hexadecimal after `0x`.
@@ -72,6 +75,9 @@
 //! A version that is not known is refused, and the error says which one this build reads. Fields, sections
 //! and kinds that are not known are errors too, never skipped: a clip that is half understood would replay
 //! something else. So whatever is added bumps [`VERSION`].
+//!
+//! Version 1 is still read. It had no form for a site that is an address: it wrote the address as the function, such as
+//! `0x7ffff7e01234`, and left all else empty.
 
 mod parse;
 #[cfg(test)]
@@ -82,13 +88,20 @@ use std::fmt;
 
 pub use self::parse::ClipError;
 use self::text::{Object, Text, Word};
-use threadbare_trace::{EventKind, Site, ThreadId};
+use threadbare_trace::{EventKind, Site, ThreadId, index_types};
 
 /// The version of the text form.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The oldest version that is still read.
+pub const OLDEST_VERSION: u32 = 1;
+
+index_types! {
+    /// An entry of a clip's list of sites.
+    SiteIndex;
+}
 
 /// What `threadbare replay` follows: the program, the schedule that showed the finding, and every event that
-/// is to be seen on the way. Code is named by [`Site`]s, memory by symbols, never by addresses.
+/// is to be seen on the way. Code is named by [`Site`]s and memory by symbols, wherever they have names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clip {
     /// The program as it was given: an executable, or a C or C++ file.
@@ -107,10 +120,18 @@ pub struct Clip {
     /// Waits that may end without a notification.
     pub spurious: u32,
     /// The places that the rest refers to by index.
-    pub sites: Vec<Site>,
+    pub sites: Vec<ClipSite>,
     pub tracked: Vec<ClipExtent>,
     pub steps: Vec<ClipStep>,
     pub events: Vec<ClipEvent>,
+}
+
+/// A place in the code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClipSite {
+    Source(Site),
+    /// Code without a name. The same address means the same code only in the same build.
+    Address(u64),
 }
 
 /// A file that the program read as its standard input.
@@ -129,9 +150,9 @@ pub enum ClipExtent {
         offset: u64,
         len: u64,
     },
-    /// In every block allocated at these calls, innermost first (indices of sites).
+    /// In every block allocated at these calls, innermost first.
     Heap {
-        calls: Vec<u32>,
+        calls: Vec<SiteIndex>,
         start: u64,
         len: u64,
     },
@@ -159,7 +180,7 @@ pub enum ClipUntil {
     /// operations that have none, such as the end of a thread.
     Before {
         kind: EventKind,
-        site: Option<u32>,
+        site: Option<SiteIndex>,
         occurrence: u32,
     },
     End,
@@ -170,7 +191,7 @@ pub enum ClipUntil {
 pub struct ClipEvent {
     pub thread: ThreadId,
     pub kind: EventKind,
-    pub site: Option<u32>,
+    pub site: Option<SiteIndex>,
     /// What a person calls the object; empty for none.
     pub object: String,
 }
@@ -197,9 +218,7 @@ impl fmt::Display for Clip {
         }
         writeln!(f, "\n[sites]")?;
         for (index, site) in self.sites.iter().enumerate() {
-            let Site { function, file, line, column, text, callee, nth } = site;
-            let (function, file, callee) = (Word(function), Word(file), Word(callee));
-            writeln!(f, "{index} {function} {file}:{line}:{column} {callee} {nth} |{}", Text(text))?;
+            writeln!(f, "{index} {site}")?;
         }
         writeln!(f, "\n[tracked]")?;
         for extent in &self.tracked {
@@ -214,6 +233,24 @@ impl fmt::Display for Clip {
             writeln!(f, "{event}")?;
         }
         Ok(())
+    }
+}
+
+impl Clip {
+    pub fn site(&self, site: SiteIndex) -> &ClipSite {
+        &self.sites[site.index()]
+    }
+}
+
+impl fmt::Display for ClipSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClipSite::Source(Site { function, file, line, column, text, callee, nth }) => {
+                let (function, file, callee) = (Word(function), Word(file), Word(callee));
+                write!(f, "{function} {file}:{line}:{column} {callee} {nth} |{}", Text(text))
+            }
+            ClipSite::Address(address) => write!(f, "{address:#x}"),
+        }
     }
 }
 
@@ -263,7 +300,7 @@ impl fmt::Display for ClipEvent {
     }
 }
 
-fn write_operation(f: &mut fmt::Formatter<'_>, kind: EventKind, site: Option<u32>) -> fmt::Result {
+fn write_operation(f: &mut fmt::Formatter<'_>, kind: EventKind, site: Option<SiteIndex>) -> fmt::Result {
     f.write_str(kind.name())?;
     if let Some(site) = site {
         write!(f, " @{site}")?;

@@ -45,8 +45,8 @@ impl Budget {
             _ => return None,
         };
         /// More would be beyond what clocks can say.
-        const LONGEST: u64 = 365 * 24 * 3600;
-        let seconds = number.checked_mul(unit).filter(|&seconds| seconds <= LONGEST)?;
+        const MAX_SECONDS: u64 = 365 * 24 * 3600;
+        let seconds = number.checked_mul(unit).filter(|&seconds| seconds <= MAX_SECONDS)?;
         self.time.replace(Duration::from_secs(seconds)).is_none().then_some(())
     }
 }

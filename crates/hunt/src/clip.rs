@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 
 use thiserror::Error;
-use threadbare_formats::clip::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil};
+use threadbare_formats::clip::{
+    Clip, ClipEvent, ClipExtent, ClipInput, ClipSite, ClipStep, ClipUntil, SiteIndex,
+};
 use threadbare_program::{Program, without_hashes};
 use threadbare_trace::{
     EventKind, Extent, FailureKind, Plan, Policy, Site, Step, ThreadId, Trace, Tracked, Until,
@@ -62,8 +64,8 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
 /// The places a clip refers to, as they come up.
 struct Sites<'p> {
     program: &'p Program,
-    list: Vec<Site>,
-    index: HashMap<u64, u32>,
+    list: Vec<ClipSite>,
+    index: HashMap<u64, SiteIndex>,
 }
 
 impl<'p> Sites<'p> {
@@ -73,27 +75,24 @@ impl<'p> Sites<'p> {
 
     /// The place of an operation. The beginning and the end of a thread and of the process have none: there
     /// is only one of each.
-    fn of(&mut self, kind: EventKind, pc: u64) -> Option<u32> {
-        let nowhere = matches!(kind, EventKind::Begin | EventKind::End | EventKind::Exit);
-        (!nowhere && pc != 0).then(|| self.at(pc))
+    fn of(&mut self, kind: EventKind, pc: u64) -> Option<SiteIndex> {
+        (!kind.is_unique() && pc != 0).then(|| self.at(pc))
     }
 
-    fn at(&mut self, pc: u64) -> u32 {
+    fn at(&mut self, pc: u64) -> SiteIndex {
         let Sites { program, list, index } = self;
         *index.entry(pc).or_insert_with(|| {
-            // A place without a name, in a stripped library say, is its address.
-            let nameless = || Site { function: format!("{pc:#x}"), ..Site::default() };
-            list.push(program.site(pc).unwrap_or_else(nameless));
-            list.len() as u32 - 1
+            list.push(program.site(pc).map_or(ClipSite::Address(pc), ClipSite::Source));
+            SiteIndex::at(list.len() - 1)
         })
     }
 }
 
 /// The address of a site in this build.
-fn address(program: &Program, site: &Site) -> Option<u64> {
-    match site.function.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => program.find_site(site),
+fn address(program: &Program, site: &ClipSite) -> Option<u64> {
+    match site {
+        ClipSite::Source(site) => program.find_site(site),
+        ClipSite::Address(address) => Some(*address),
     }
 }
 
@@ -168,10 +167,8 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
             ClipUntil::Before { kind, site, occurrence } => {
                 let address = match site {
                     None => 0,
-                    Some(site) => addresses[site as usize].ok_or_else(|| Unresolved {
-                        step: number,
-                        place: SiteText::of(&clip.sites[site as usize]),
-                    })?,
+                    Some(site) => addresses[site.index()]
+                        .ok_or_else(|| Unresolved { step: number, place: SiteText::of(clip.site(site)) })?,
                 };
                 Until::Before { kind, address, occurrence }
             }
@@ -214,7 +211,7 @@ fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> 
         ClipExtent::Heap { calls, start, len } => {
             let mut site = [0; 3];
             for (slot, &call) in site.iter_mut().zip(calls) {
-                *slot = addresses[call as usize]?;
+                *slot = addresses[call.index()]?;
             }
             Extent::Heap { site, start: *start, len: *len }
         }
@@ -230,12 +227,15 @@ fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> 
 pub struct SiteText(String);
 
 impl SiteText {
-    fn of(site: &Site) -> SiteText {
-        match (site.line, site.text.as_str()) {
-            (0, _) => SiteText(site.function.clone()),
-            (line, "") => SiteText(format!("{}:{line} in {}", site.file, site.function)),
-            (line, text) => SiteText(format!("`{text}` ({}:{line} in {})", site.file, site.function)),
-        }
+    fn of(site: &ClipSite) -> SiteText {
+        SiteText(match site {
+            ClipSite::Address(address) => format!("{address:#x}"),
+            ClipSite::Source(Site { line: 0, function, .. }) => function.clone(),
+            ClipSite::Source(Site { line, function, file, text, .. }) => match text.as_str() {
+                "" => format!("{file}:{line} in {function}"),
+                text => format!("`{text}` ({file}:{line} in {function})"),
+            },
+        })
     }
 }
 
@@ -282,14 +282,15 @@ pub struct Divergence {
 pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergence> {
     let mut sites = Sites::new(program);
     let actual = events(trace, &mut sites);
-    let seen = |event: &ClipEvent, sites: &[Site]| Seen {
+    let seen = |event: &ClipEvent, sites: &[ClipSite]| Seen {
         thread: event.thread.clone(),
         kind: event.kind,
         object: event.object.clone(),
-        place: event.site.map(|site| SiteText::of(&sites[site as usize])),
+        place: event.site.map(|site| SiteText::of(&sites[site.index()])),
     };
     let same = |expected: &ClipEvent, actual: &ClipEvent| {
-        let site = |event: &ClipEvent, sites: &[Site]| event.site.map(|site| identity(&sites[site as usize]));
+        let site =
+            |event: &ClipEvent, sites: &[ClipSite]| event.site.map(|site| identity(&sites[site.index()]));
         (&expected.thread, expected.kind, &expected.object) == (&actual.thread, actual.kind, &actual.object)
             && site(expected, &clip.sites) == site(actual, &sites.list)
     };
@@ -303,8 +304,8 @@ pub fn compare(clip: &Clip, program: &Program, trace: &Trace) -> Option<Divergen
     })
 }
 
-/// The run ended in the failure that the clip names. A clip of an anomaly that nothing failed of names none: there,
-/// the events are all there is to show.
+/// Whether the run ended in the failure that the clip names. The clip of an anomaly that did no harm names no failure;
+/// its events alone are compared.
 pub fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
     clip.finding.is_empty()
         || (trace.end.failure_kind().map(FailureKind::finding) == Some(&clip.finding)
@@ -312,10 +313,27 @@ pub fn is_as_promised(clip: &Clip, trace: &Trace) -> bool {
 }
 
 /// What of a site is the same after lines have moved, or after everything was built anew.
-fn identity(site: &Site) -> (String, String, String, u32) {
-    let text = match site.text.as_str() {
-        "" => format!("{}:{}", site.line, site.column),
-        text => text.split_whitespace().collect::<Vec<_>>().join(" "),
-    };
-    (without_hashes(&site.function).into(), without_hashes(&site.callee).into(), text, site.nth)
+#[derive(PartialEq, Eq)]
+enum SiteIdentity {
+    Source { function: String, callee: String, text: String, nth: u32 },
+    Address(u64),
 }
+
+fn identity(site: &ClipSite) -> SiteIdentity {
+    let site = match site {
+        ClipSite::Source(site) => site,
+        ClipSite::Address(address) => return SiteIdentity::Address(*address),
+    };
+    SiteIdentity::Source {
+        function: without_hashes(&site.function).into(),
+        callee: without_hashes(&site.callee).into(),
+        text: match site.text.as_str() {
+            "" => format!("{}:{}", site.line, site.column),
+            text => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        },
+        nth: site.nth,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,7 +9,7 @@ use threadbare_search::{Settings, Strategy, StrategyEntry, Tuple};
 use threadbare_trace::Plan;
 
 use crate::clip::Origin;
-use crate::{Budget, methods, whole_file};
+use crate::{Budget, atomic_write, methods};
 
 /// The program that a session is about.
 pub struct Subject {
@@ -27,7 +27,7 @@ impl Subject {
     pub(crate) fn save_input(&self) -> io::Result<()> {
         match (&self.unsaved_input, &self.origin.input) {
             (Some(bytes), Some(named)) => {
-                whole_file::write_into(Path::new(&named.path), |out| out.write_all(bytes))
+                atomic_write::write_into(Path::new(&named.path), |out| out.write_all(bytes))
             }
             _ => Ok(()),
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use thiserror::Error;
 use threadbare_executor::{RunError, StartError};
-use threadbare_trace::ThreadIndex;
 
 use crate::Obstacle;
 
@@ -17,7 +16,7 @@ pub enum HuntError {
     Run(#[from] RunError),
     /// The program does something that is not modelled.
     #[error("{message} (thread {thread}, {location})")]
-    Unsupported { message: String, thread: ThreadIndex, location: String },
+    Unsupported { message: String, thread: String, location: String },
     #[error("cannot predict: {0}")]
     NotAnalysed(String),
     /// Every run was stopped, at the limit that is named.

@@ -1,24 +1,24 @@
 //! Something that was seen to go wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use threadbare_formats::Clip;
 use threadbare_program::Sources;
-use threadbare_search::{Anomaly, Harm, Tuple};
+use threadbare_search::{Anomaly, AnomalyKind, Harm, Tuple};
 use threadbare_trace::hash::short_fingerprint;
-use threadbare_trace::{Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
+use threadbare_trace::{FailureKind, Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
+use crate::atomic_write;
 use crate::user_code::UserCode;
-use crate::whole_file;
 
 /// A failure, or an anomaly, with everything that is said about it.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// `assertion`, `deadlock`, `data-race`, …
-    pub kind: &'static str,
+    pub kind: FindingKind,
     /// How the run failed, in words; empty if it did not.
     pub failure: String,
     /// Where it failed; for an anomaly, where its events are.
@@ -42,6 +42,31 @@ pub struct Finding {
     pub trace: Option<Arc<Trace>>,
 }
 
+/// What went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FindingKind {
+    /// A run failed.
+    Failure(FailureKind),
+    /// Something was predicted. If a run has shown it, that run need not have failed.
+    Anomaly(AnomalyKind),
+}
+
+impl FindingKind {
+    /// The `kind` of the finding in `--json` output: `assertion`, `deadlock`, `data-race`, …
+    pub const fn name(self) -> &'static str {
+        match self {
+            FindingKind::Failure(kind) => kind.finding(),
+            FindingKind::Anomaly(kind) => kind.name(),
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// A position in the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLine {
@@ -63,11 +88,10 @@ impl SourceLine {
 }
 
 impl Finding {
-    /// The failure that `trace` ends in.
-    pub(crate) fn failure(trace: Arc<Trace>, run: u64, method: &'static str) -> Finding {
-        let kind = trace.end.failure_kind().map_or("unknown", |kind| kind.finding());
+    /// The failure of this kind that `trace` ends in.
+    pub(crate) fn failure(kind: FailureKind, trace: Arc<Trace>, run: u64, method: &'static str) -> Finding {
         Finding {
-            kind,
+            kind: FindingKind::Failure(kind),
             failure: trace.end_text(),
             locations: failure_lines(&trace),
             variables: contended(&trace),
@@ -92,7 +116,7 @@ impl Finding {
         }
         let frames = anomaly.participants.iter().filter_map(|event| event.location.frames.first());
         Finding {
-            kind: anomaly.kind,
+            kind: FindingKind::Anomaly(anomaly.kind),
             failure: String::new(),
             locations: frames.map(SourceLine::of).collect(),
             variables,
@@ -126,7 +150,7 @@ impl Finding {
         let program = program.replace(|letter| !is_plain(letter), "-");
         let fingerprint = short_fingerprint(self.identity(clip).as_bytes());
         let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
-        whole_file::write_into(&path, |out| write!(out, "{clip}"))?;
+        atomic_write::write_into(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())
     }

@@ -20,7 +20,7 @@ pub fn predict(trace: Trace, patterns: &[Pattern], emit: &mut Emit<'_>) -> Resul
     figures.analysed(events, predictions.infeasible.len() as u64);
     figures.witnessed = Some(witnessed as u64);
     for prediction in &predictions.list {
-        figures.predicted(prediction.kind.name());
+        figures.predicted(prediction.kind);
     }
     summary.findings = predictions.list.len() as u64;
     let say = |event: Event<'_>, emit: &mut Emit<'_>| {

@@ -14,14 +14,14 @@ pub enum Length {
 pub const BEGINNING: u64 = 10_000;
 
 /// How many events a run may have for each turn that its plan forces.
-const ROOM: u64 = 3;
+const EVENTS_PER_TURN: u64 = 3;
 
 impl Length {
     /// A plan that forces at most so many turns fits into this length.
     pub fn max_turns(self) -> u64 {
         match self {
             Length::Whole => u64::MAX,
-            Length::Beginning => BEGINNING / ROOM,
+            Length::Beginning => BEGINNING / EVENTS_PER_TURN,
         }
     }
 
@@ -30,7 +30,7 @@ impl Length {
     /// Scheduling is fair in the second half of what is allowed. So what the plan forces must come to its end in the
     /// first, with room for what it is to lead to, and changes of priority must be there too.
     pub fn limit(self, plan: &mut Plan) {
-        let max_events = BEGINNING.max(Turns::total(&plan.turns).saturating_mul(ROOM));
+        let max_events = BEGINNING.max(Turns::total(&plan.turns).saturating_mul(EVENTS_PER_TURN));
         if self == Length::Whole || max_events >= plan.max_events {
             return;
         }

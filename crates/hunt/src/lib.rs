@@ -21,8 +21,9 @@
 //! | [`suite`] | many tests, each a session |
 //! | [`ending`] | how a run ended, in words |
 //! | [`user_code`] | which line of the user's own code an event belongs to |
-//! | [`whole_file`] | files that are whole or not there |
+//! | [`atomic_write`] | files that nobody sees half written |
 
+pub mod atomic_write;
 mod budget;
 pub mod clip;
 mod config;
@@ -43,13 +44,12 @@ mod shrink;
 pub mod suite;
 mod summary;
 pub mod user_code;
-pub mod whole_file;
 
 pub use budget::Budget;
 pub use config::{HuntConfig, StrategyChoice, Subject};
 pub use error::HuntError;
 pub use event::{Emit, Event, Progress};
-pub use finding::{Finding, SourceLine};
+pub use finding::{Finding, FindingKind, SourceLine};
 pub use length::BEGINNING;
 pub use methods::hunt;
 pub use pipeline::Pipeline;

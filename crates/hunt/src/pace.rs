@@ -13,10 +13,10 @@ pub struct Pace {
     in_beginnings: Duration,
 }
 
-/// After so many runs without an end, one of them with all that the user allows, none is expected any more.
-const TOO_LONG: u64 = 3;
-/// After one in so many parts of its time a hunt should have seen a run to its end, and is asked whether it makes
-/// enough of them.
+/// If so many runs had no end, and one of them had all that the user allows, no run is expected to end.
+const ENDLESS_RUNS: u64 = 3;
+/// A hunt is judged after this part of its time, one in so many: it should have seen a run to its end, and made enough
+/// runs.
 const FIRST_PART: u32 = 10;
 
 impl Pace {
@@ -38,7 +38,7 @@ impl Pace {
 
     /// No run comes to an end, however many events it is allowed, or in so much of the time that few could follow.
     pub fn is_endless(&self, so_far: &Summary) -> bool {
-        let had_all = so_far.runs >= TOO_LONG && so_far.had_all();
+        let had_all = so_far.runs >= ENDLESS_RUNS && so_far.had_all();
         // The first run may have had few events.
         let had_time =
             so_far.runs > 1 && self.budget.time.is_some_and(|time| self.start.elapsed() >= time / FIRST_PART);

@@ -16,19 +16,19 @@ pub struct Pipeline {
     opening: VecDeque<usize>,
     /// For each run that is not answered yet, the member that asked for it, and the member's own token.
     asked: Outstanding<(usize, Token)>,
-    /// The last member that found something new.
+    /// The member that was the last to find something new.
     last_finder: Option<usize>,
-    /// The failures that were found, as far as one is told from another.
+    /// The failures that were found: kind, message, and address of the code.
     found: HashSet<(FailureKind, String, u64)>,
 }
 
 struct Member {
     strategy: Box<dyn Strategy>,
-    /// How far it is behind its share of the runs.
+    /// By how many runs it is behind its share.
     credit: i64,
 }
 
-/// Turns of the last finder, for each turn of another member.
+/// The last finder has so many turns for each turn of another member.
 const BONUS: i64 = 3;
 
 impl Pipeline {

@@ -148,7 +148,7 @@ fn make(
 
 /// What failed in the run of `plan`. A race is told of once.
 fn failures(run: &Run<'_>, plan: &Plan, told: &mut HashSet<FailureKey>) -> Vec<(FailureKey, Plan)> {
-    // Steps force the whole schedule, from the beginning.
+    // The steps of the run force its whole schedule, so the turns are not needed.
     let forced = Plan { turns: Vec::new(), decisions: false, ..plan.clone() };
     let mut failures = run.races(&forced);
     failures.retain(|(key, _)| told.insert(key.clone()));

@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use threadbare_executor::{FailureKey, RunEnd, RunError, Worker};
 use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
-use threadbare_trace::{End, Failure, FailureKind, Plan, Trace};
+use threadbare_trace::{End, FailureKind, Plan, Trace};
 
 use crate::clip::clip;
 use crate::confirmation::{Confirmed, confirm};
-use crate::ending::stopped_at;
+use crate::ending::{stopped_at, thread_name};
 use crate::length::Length;
 use crate::pace::Pace;
 use crate::pool::{NotMade, Outcome, Pool, PoolConfig};
@@ -92,7 +92,7 @@ impl<'a> Session<'a> {
             }
             for outcome in self.pool.run(first, round) {
                 match outcome {
-                    Ok(outcome) => self.take(outcome, length)?,
+                    Ok(outcome) => self.handle_outcome(outcome, length)?,
                     Err(NotMade::Late | NotMade::Run(RunError::Cancelled)) => {}
                     Err(NotMade::Run(error)) => return Err(error.into()),
                     Err(NotMade::Start(error)) => return Err(error.into()),
@@ -149,8 +149,8 @@ impl<'a> Session<'a> {
         std::iter::from_fn(next).take(count as usize).collect()
     }
 
-    /// Takes in what came of a run: the strategy is told, and what went wrong is looked at.
-    fn take(&mut self, outcome: Outcome, length: Length) -> Result<(), HuntError> {
+    /// Tells the strategy what came of a run, and looks at what went wrong.
+    fn handle_outcome(&mut self, outcome: Outcome, length: Length) -> Result<(), HuntError> {
         self.summary.count(&outcome, length);
         self.strategy.tell(outcome.token, &outcome.feedback);
         let max_events = self.config.max_events;
@@ -158,23 +158,24 @@ impl<'a> Session<'a> {
             *outcome.ended() == End::EventBound && outcome.feedback.bound >= max_events;
         if let End::Unsupported { message, at } = outcome.ended() {
             let location = self.worker.program().location(at.pc).to_string();
-            return Err(HuntError::Unsupported { message: message.clone(), thread: at.thread, location });
+            let thread = thread_name(&outcome.feedback.threads, at.thread);
+            return Err(HuntError::Unsupported { message: message.clone(), thread, location });
         }
-        if let Some(place) = stopped_at(outcome.ended(), self.worker.program()) {
+        if let Some(place) = stopped_at(outcome.ended(), &outcome.feedback.threads, self.worker.program()) {
             self.summary.stuck_at = Some(place);
         }
         if self.config.reports_failures() {
             for (failure, failing) in &outcome.failures {
-                self.take_failure(failure, failing, &outcome)?;
+                self.handle_failure(failure, failing, &outcome)?;
             }
         }
         for conclusion in self.strategy.conclusions() {
-            self.take_conclusion(conclusion, outcome.method)?;
+            self.handle_conclusion(conclusion, outcome.method)?;
         }
         Ok(())
     }
 
-    fn take_failure(
+    fn handle_failure(
         &mut self,
         failure: &FailureKey,
         failing: &Plan,
@@ -185,13 +186,14 @@ impl<'a> Session<'a> {
         }
         match confirm(&mut self.worker, failing, failure) {
             Ok(Some(Confirmed { plan, trace })) => {
-                let finding = Finding::failure(Arc::new(trace), outcome.number + 1, outcome.method);
+                let finding =
+                    Finding::failure(failure.kind, Arc::new(trace), outcome.number + 1, outcome.method);
                 self.report(Finding { tuple: outcome.tuple, ..finding }, &plan)
             }
             // A race that the run had only on its way somewhere else is no loss.
             Ok(None) if failure.kind == FailureKind::DataRace => Ok(()),
             Ok(None) => {
-                self.take_unconfirmed(failure, outcome.ended());
+                self.note_unconfirmed(failure, outcome.ended());
                 Ok(())
             }
             Err(RunError::Cancelled) => Ok(()),
@@ -201,21 +203,20 @@ impl<'a> Session<'a> {
 
     /// What cannot be shown again is no finding: something outside may have been to blame. A run that fails so later is
     /// looked at again, a few times.
-    fn take_unconfirmed(&mut self, failure: &FailureKey, ended: &RunEnd) {
+    fn note_unconfirmed(&mut self, failure: &FailureKey, ended: &RunEnd) {
         self.summary.unconfirmed += 1;
         let looks = self.unconfirmed.entry(failure.clone()).or_default();
         *looks += 1;
         if *looks < MAX_LOOKS {
             self.known.remove(failure);
         }
-        if let Some(Failure { kind, message, at, .. }) = ended.failure() {
-            let message = if message.is_empty() { String::new() } else { format!(": {message}") };
-            let location = self.worker.program().location(at.pc);
-            self.summary.failed_once = Some(format!("{kind}{message} at {location}"));
+        if let Some(failure) = ended.failure() {
+            let location = self.worker.program().location(failure.at.pc);
+            self.summary.failed_once = Some(format!("{failure} at {location}"));
         }
     }
 
-    fn take_conclusion(&mut self, conclusion: Conclusion, method: &'static str) -> Result<(), HuntError> {
+    fn handle_conclusion(&mut self, conclusion: Conclusion, method: &'static str) -> Result<(), HuntError> {
         match conclusion {
             Conclusion::Predicted { kind } => self.summary.predictions().predicted(kind),
             Conclusion::Analysed { events, infeasible } => {
@@ -223,13 +224,13 @@ impl<'a> Session<'a> {
             }
             Conclusion::NotAnalysed { reason } => return Err(HuntError::NotAnalysed(reason)),
             Conclusion::Confirmed { anomaly, evidence } => {
-                return self.take_anomaly(*anomaly, *evidence, method);
+                return self.report_anomaly(*anomaly, *evidence, method);
             }
         }
         Ok(())
     }
 
-    fn take_anomaly(
+    fn report_anomaly(
         &mut self,
         anomaly: Anomaly,
         evidence: Evidence,

@@ -1,13 +1,14 @@
 //! The same failure with fewer switches.
 
-use std::time::{Duration, Instant};
-
 use threadbare_executor::{FailureKey, RunError, Worker};
-use threadbare_trace::{Plan, Policy, Step};
+use threadbare_trace::{End, Plan, Policy, Step};
 
-/// The most that is spent on one failure.
+// The most that is spent on one failure. It is counted in what the runs do, so that the same failure has the same clip on
+// a slow machine. Together it is about ten seconds.
 const MAX_RUNS: u64 = 600;
-const MAX_TIME: Duration = Duration::from_secs(10);
+const MAX_EVENTS: u64 = 4_000_000;
+/// A run that hangs is stopped only at the time limit.
+const MAX_HANGING_RUNS: u64 = 1;
 
 /// A failing schedule being reduced.
 struct Shrinking<'w> {
@@ -17,7 +18,8 @@ struct Shrinking<'w> {
     failure: FailureKey,
     best: Vec<Step>,
     runs: u64,
-    start: Instant,
+    events: u64,
+    hanging_runs: u64,
 }
 
 /// A plan that forces every switch, has as few of them as could be found, and ends in `failure`. Also says how
@@ -26,7 +28,7 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
     let plan = Plan { policy: Policy::RunToBlock, strict: false, learn: false, ..failing.clone() };
     let best = plan.steps.clone();
     let mut shrinking =
-        Shrinking { worker, plan, failure: failure.clone(), best, runs: 0, start: Instant::now() };
+        Shrinking { worker, plan, failure: failure.clone(), best, runs: 0, events: 0, hanging_runs: 0 };
     // Without any step at all, then with ever smaller pieces left out.
     shrinking.attempt(Vec::new())?;
     shrinking.leave_out()?;
@@ -39,7 +41,7 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
 
 impl Shrinking<'_> {
     fn is_spent(&self) -> bool {
-        self.runs >= MAX_RUNS || self.start.elapsed() >= MAX_TIME
+        self.runs >= MAX_RUNS || self.events >= MAX_EVENTS || self.hanging_runs >= MAX_HANGING_RUNS
     }
 
     /// Runs with these steps, loosely; if that fails the same way with fewer switches, the schedule that came
@@ -51,6 +53,8 @@ impl Shrinking<'_> {
         self.runs += 1;
         self.plan.steps = steps;
         let run = self.worker.run(&self.plan)?;
+        self.events += run.events();
+        self.hanging_runs += u64::from(matches!(run.ended(), End::TimeLimit { .. }));
         if run.failure().as_ref() != Some(&self.failure) {
             return Ok(false);
         }

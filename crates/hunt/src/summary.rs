@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use threadbare_search::Harm;
+use threadbare_search::{AnomalyKind, Harm};
 use threadbare_trace::End;
 
 use crate::length::Length;
@@ -72,7 +72,7 @@ pub struct PredictionFigures {
     /// Predictions that are certain, where no run can confirm them; `None` where one can.
     pub witnessed: Option<u64>,
     /// By kind: predicted, confirmed, failed.
-    pub kinds: BTreeMap<&'static str, [u64; 3]>,
+    pub kinds: BTreeMap<AnomalyKind, [u64; 3]>,
 }
 
 impl PredictionFigures {
@@ -81,12 +81,12 @@ impl PredictionFigures {
         self.infeasible += infeasible;
     }
 
-    pub(crate) fn predicted(&mut self, kind: &'static str) {
+    pub(crate) fn predicted(&mut self, kind: AnomalyKind) {
         self.predicted += 1;
         self.kinds.entry(kind).or_default()[0] += 1;
     }
 
-    pub(crate) fn confirmed(&mut self, kind: &'static str, harm: Harm) {
+    pub(crate) fn confirmed(&mut self, kind: AnomalyKind, harm: Harm) {
         let failed = u64::from(harm == Harm::Failure);
         self.confirmed += 1;
         self.failed += failed;
@@ -101,8 +101,8 @@ impl PredictionFigures {
     }
 }
 
-/// After so many runs that get nowhere, no other is made.
-const HOPELESS: u64 = 6;
+/// A session ends after so many runs that did not come to their end, if no other did.
+const MAX_STUCK_RUNS: u64 = 6;
 
 /// What keeps runs from coming to their end.
 pub enum Obstacle {
@@ -157,32 +157,27 @@ impl Summary {
         self.methods.entry(method).or_default().findings += 1;
     }
 
-    /// Runs that were stopped because they took too long.
-    pub fn late(&self) -> u64 {
-        self.stopped.time_limit
-    }
-
-    /// No run came to its own end.
+    /// Every run was stopped or diverged. False if there was no run.
     pub fn nothing_ended(&self) -> bool {
         let Stopped { max_events, time_limit, memory_limit } = self.stopped;
         self.runs > 0 && max_events + time_limit + memory_limit + self.diverged == self.runs
     }
 
-    /// Every run was stopped, and not because it is long.
+    /// Every run was stopped, and none of them only because the session wanted its beginning.
     pub fn is_nothing_known(&self) -> bool {
         self.nothing_ended() && self.beginnings == 0 && !self.endless
     }
 
-    /// Some run had all the events, or the time, that the user allows, and was stopped then.
+    /// Some run was stopped after all the events, or all the time, that the user allows.
     pub fn had_all(&self) -> bool {
         self.bound_reached || self.stopped.time_limit > 0
     }
 
-    /// Nothing comes of going on.
+    /// No more runs should be made: enough were stopped, and none came to its end.
     pub fn is_hopeless(&self) -> bool {
         let Stopped { time_limit, memory_limit, .. } = self.stopped;
         let stuck = if self.endless { time_limit + memory_limit } else { self.runs - self.diverged };
-        self.nothing_ended() && stuck >= HOPELESS
+        self.nothing_ended() && stuck >= MAX_STUCK_RUNS
     }
 
     /// What stopped the runs of which none came to its end. The bound on events begins low: that it stopped some says

@@ -7,7 +7,7 @@ use std::process::Command;
 use exhaust::exhaust;
 use threadbare_executor::{Keep, Limits, Target, Worker, learn};
 use threadbare_hunt::methods;
-use threadbare_search::{Decision, Feedback, Next, Schedule, Settings, Strategy};
+use threadbare_search::{Decision, Feedback, Search, Settings};
 use threadbare_trace::Plan;
 
 #[path = "../../executor/tests/support/exhaust.rs"]
@@ -34,16 +34,18 @@ impl Subject {
 
     /// Everything that a strategy visits.
     fn visit(&mut self, name: &str, bound: u32) -> Vec<Visit> {
+        self.visit_with(name, bound, None)
+    }
+
+    /// The same with snapshots.
+    fn visit_with(&mut self, name: &str, bound: u32, snapshots: Option<Keep>) -> Vec<Visit> {
         let settings = Settings { bound, ..Settings::new(self.plan.clone()) };
         let mut strategy = (methods::by_name(name).expect("a strategy").make)(settings);
+        let mut search = Search::new(&mut self.worker, strategy.as_mut()).with_snapshots(snapshots);
         let mut visited = Vec::new();
-        while let Some(schedule) = next(strategy.as_mut()) {
-            let run = self.worker.run(&schedule.plan).expect("a run");
-            let feedback = Feedback::of(&run, &schedule);
+        while let Some((output, feedback)) = step(&mut search) {
             let picks: Vec<String> = feedback.picks().map(|thread| thread.to_string()).collect();
-            let preemptions = preemptions(&feedback);
-            visited.push(Visit { picks: picks.concat(), preemptions, output: run.output(100) });
-            strategy.tell(schedule.token, &feedback);
+            visited.push(Visit { picks: picks.concat(), preemptions: preemptions(&feedback), output });
             assert!(visited.len() < 20_000, "{name} does not end");
         }
         visited
@@ -72,13 +74,11 @@ fn compile(source: &PathBuf, program: &Path) {
     assert!(command.status().expect("the compiler can be started").success());
 }
 
-/// One run at a time, so that there is never anything to wait for.
-fn next(strategy: &mut dyn Strategy) -> Option<Schedule> {
-    match strategy.ask() {
-        Next::Run(schedule) => Some(schedule),
-        Next::Exhausted => None,
-        Next::Wait => panic!("nothing is under way"),
-    }
+/// The next run of a search: what it printed, and what the strategy was told.
+fn step(search: &mut Search<'_>) -> Option<(String, Feedback)> {
+    let mut output = String::new();
+    let answered = search.step(|run| output = run.output(100)).expect("a run")?;
+    Some((output, answered.feedback))
 }
 
 fn outcomes(visited: &[Visit]) -> BTreeSet<&str> {
@@ -154,8 +154,8 @@ fn dfs_and_rank_see_what_an_exhaustive_search_sees() {
 fn snapshots_change_nothing() {
     let mut subject = Subject::new("locked.c", "2");
     let plain = subject.visit("rank", 0);
-    subject.worker.keep_snapshots(Some(Keep { gap: Some(2), ..Keep::default() }));
-    assert_eq!(subject.visit("rank", 0), plain);
+    let often = Keep { gap: Some(2), ..Keep::default() };
+    assert_eq!(subject.visit_with("rank", 0, Some(often)), plain);
 }
 
 #[test]
@@ -165,13 +165,10 @@ fn a_seed_fixes_what_is_drawn() {
         let mut draw = |seed| {
             let settings = Settings::new(Plan { seed, ..subject.plan.clone() });
             let mut strategy = (methods::by_name(name).expect("a strategy").make)(settings);
-            let mut outputs = Vec::new();
-            for _ in 0..40 {
-                let schedule = next(strategy.as_mut()).expect("there is no end to samples");
-                let run = subject.worker.run(&schedule.plan).expect("a run");
-                outputs.push(run.output(100));
-                strategy.tell(schedule.token, &Feedback::of(&run, &schedule));
-            }
+            let mut search = Search::new(&mut subject.worker, strategy.as_mut());
+            let outputs = std::iter::from_fn(|| step(&mut search)).map(|(output, _)| output);
+            let outputs: Vec<String> = outputs.take(40).collect();
+            assert_eq!(outputs.len(), 40, "there is no end to samples");
             outputs
         };
         let first = draw(1);

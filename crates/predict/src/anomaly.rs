@@ -3,7 +3,7 @@
 use threadbare_search::{Anomaly, Participant};
 use threadbare_trace::EventIndex;
 
-use crate::{History, Prediction, Tier};
+use crate::{History, Prediction};
 
 /// The anomaly that `prediction` speaks of.
 pub fn anomaly(history: &History, prediction: &Prediction) -> Anomaly {
@@ -18,13 +18,10 @@ pub fn anomaly(history: &History, prediction: &Prediction) -> Anomaly {
         }
     };
     Anomaly {
-        kind: prediction.kind.name(),
-        label: prediction.verdict.name(),
+        kind: prediction.kind,
+        verdict: prediction.verdict,
         pattern: prediction.pattern.clone(),
-        unit: prediction.tier.map(|tier| match tier {
-            Tier::CriticalSection => "critical-section",
-            Tier::Function => "function",
-        }),
+        tier: prediction.tier,
         count: prediction.count,
         participants: prediction.events.iter().map(participant).collect(),
         identity: prediction.identity(history),

@@ -52,10 +52,10 @@ impl Sighting {
     }
 
     fn is_sequence(&self, trace: &Trace) -> bool {
-        let found: Vec<usize> = self.sequence.iter().map_while(|awaited| awaited.find(trace)).collect();
+        let found: Vec<EventIndex> = self.sequence.iter().map_while(|awaited| awaited.find(trace)).collect();
         let variables = Variables::of(trace);
         let meets = |&(a, b): &(usize, usize)| {
-            b >= found.len() || variables.overlap(&trace.events[found[a]], &trace.events[found[b]])
+            b >= found.len() || variables.overlap(trace.event(found[a]), trace.event(found[b]))
         };
         found.is_sorted_by(|a, b| a < b)
             && self.meeting.iter().all(meets)
@@ -65,12 +65,13 @@ impl Sighting {
 
     /// All events are there. If the run failed because of the first of them, the rest may be missing: of a race, the
     /// second event if its thread stands before it; of units of work, what the interrupted unit had still to do.
-    fn is_complete(&self, trace: &Trace, found: &[usize]) -> bool {
+    fn is_complete(&self, trace: &Trace, found: &[EventIndex]) -> bool {
         let missing = &self.sequence[found.len()..];
         let Some(next) = missing.first() else { return true };
+        let end = EventIndex::at(trace.events.len());
         if !self.stand.is_empty() {
             return next.is_pending(trace)
-                && found.last().is_some_and(|&last| is_uninterrupted(trace, &[last, trace.events.len()]));
+                && found.last().is_some_and(|&last| is_uninterrupted(trace, &[last, end]));
         }
         let begun = &self.sequence[..found.len()];
         let interrupted = begun.iter().any(|awaited| awaited.thread == next.thread)
@@ -110,15 +111,15 @@ fn awaited(history: &History, event: EventIndex) -> Awaited {
 
 impl Awaited {
     /// Where it is in the trace of another run.
-    fn find(&self, trace: &Trace) -> Option<usize> {
+    fn find(&self, trace: &Trace) -> Option<EventIndex> {
         self.same(trace).nth(self.before)
     }
 
     /// The same thing done by the same thread at the same place.
-    fn same(&self, trace: &Trace) -> impl Iterator<Item = usize> {
+    fn same(&self, trace: &Trace) -> impl Iterator<Item = EventIndex> {
         let is_same =
-            |(_, event): &(usize, &Event)| what(trace, event) == (&self.thread, self.kind, self.address);
-        trace.events.iter().enumerate().filter(is_same).map(|(at, _)| at)
+            |(_, event): &(EventIndex, &Event)| what(trace, event) == (&self.thread, self.kind, self.address);
+        trace.indexed_events().filter(is_same).map(|(at, _)| at)
     }
 
     /// Its thread stands before it at the end of the run.
@@ -133,9 +134,11 @@ impl Awaited {
 }
 
 /// Nothing but bookkeeping lies between these events.
-fn is_uninterrupted(trace: &Trace, found: &[usize]) -> bool {
-    let between =
-        |pair: &[usize]| trace.events[pair[0] + 1..pair[1]].iter().all(|event| event.kind.is_silent());
+fn is_uninterrupted(trace: &Trace, found: &[EventIndex]) -> bool {
+    let between = |pair: &[EventIndex]| {
+        let between = pair[0].next().index()..pair[1].index();
+        trace.events[between].iter().all(|event| event.kind.is_silent())
+    };
     found.windows(2).all(between)
 }
 

@@ -10,11 +10,10 @@ mod confirmation;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use threadbare_executor::{LEARNING_RUNS, learning_plan};
 use threadbare_search::{
-    Conclusion, Evidence, Feedback, Next, Outstanding, Recording, Schedule, Strategy, Token,
+    Conclusion, Evidence, Feedback, Knowledge, Next, Outstanding, Recording, Schedule, Strategy, Token,
 };
-use threadbare_trace::{Extent, Plan, Policy, Step};
+use threadbare_trace::{Plan, Policy, Step};
 
 use crate::{History, Pattern, Predictor, anomaly};
 use confirmation::{Confirmation, Verdict};
@@ -32,10 +31,7 @@ pub struct ConfirmConfig {
 /// The strategy of the command `predict`.
 pub struct Confirming {
     config: ConfirmConfig,
-    /// What every plan begins with: the limits, and the memory that is known to be shared.
-    plan: Plan,
-    /// Shared memory that was found since the last recording.
-    learnt: Vec<Extent>,
+    knowledge: Knowledge,
     learning_runs: u64,
     recordings: u64,
     /// Schedules that showed something, to be predicted from.
@@ -67,8 +63,7 @@ impl Confirming {
     pub fn new(plan: Plan, config: ConfirmConfig) -> Confirming {
         Confirming {
             config,
-            plan,
-            learnt: Vec::new(),
+            knowledge: Knowledge::at_full_length(plan),
             learning_runs: 0,
             recordings: 0,
             shown: VecDeque::new(),
@@ -84,24 +79,18 @@ impl Confirming {
         Next::Run(Schedule { traced, ..Schedule::new(token, self.name(), plan) })
     }
 
-    fn learn(&mut self) -> Next {
-        let plan = learning_plan(&self.plan, self.learning_runs);
-        self.learning_runs += 1;
-        self.schedule(plan, false, Asked::Learning)
-    }
-
     /// The next run to predict from: as the user says, then what showed something, then random.
     fn record(&mut self) -> Next {
-        // Not before: what is tracked decides what the places in a schedule mean.
-        self.plan.tracked.extend(self.learnt.drain(..));
+        // Confirmations go by the plan of their own recording: what is tracked decides what a turn is.
+        let plan = self.knowledge.plan.clone();
         let policy = match self.recordings {
             0 => self.config.policy.clone(),
-            number => Policy::Random { seed: self.plan.seed.wrapping_add(number) },
+            number => Policy::Random { seed: plan.seed.wrapping_add(number) },
         };
         self.recordings += 1;
         let plan = match self.shown.pop_front() {
-            Some(steps) => Plan { steps, ..self.plan.clone() },
-            None => Plan { policy, ..self.plan.clone() },
+            Some(steps) => Plan { steps, ..plan },
+            None => Plan { policy, ..plan },
         };
         self.schedule(plan.clone(), true, Asked::Recording(plan))
     }
@@ -133,14 +122,14 @@ impl Confirming {
             let confirmation = Confirmation::new(Arc::clone(&analysis), prediction);
             if !self.known.contains_key(confirmation.identity()) {
                 self.known.insert(confirmation.identity().to_owned(), false);
-                self.conclusions.push(Conclusion::Predicted { kind: confirmation.kind().name() });
+                self.conclusions.push(Conclusion::Predicted { kind: confirmation.kind() });
             }
             // What was false from one run may be true from another, in which threads go other ways.
             self.open.push_back(confirmation);
         }
     }
 
-    fn take_verdict(&mut self, confirmation: &Confirmation, verdict: Verdict) {
+    fn record_verdict(&mut self, confirmation: &Confirmation, verdict: Verdict) {
         let Verdict::Happened { recording, harm } = verdict else { return };
         let was_known = self.known.insert(confirmation.identity().to_owned(), true);
         if was_known == Some(true) {
@@ -163,8 +152,12 @@ impl Strategy for Confirming {
 
     fn ask(&mut self) -> Next {
         let is_waiting = self.asked.iter().next().is_some();
-        if self.learning_runs < LEARNING_RUNS {
-            return if is_waiting { Next::Wait } else { self.learn() };
+        if let Some(plan) = self.knowledge.learning_plan(self.learning_runs) {
+            if is_waiting {
+                return Next::Wait;
+            }
+            self.learning_runs += 1;
+            return self.schedule(plan, false, Asked::Learning);
         }
         if let Some(open) = self.next_open() {
             let plan = open.plan();
@@ -181,25 +174,22 @@ impl Strategy for Confirming {
 
     fn tell(&mut self, token: Token, feedback: &Feedback) {
         let Some(asked) = self.asked.answer(token) else { return };
+        self.observe(feedback);
         match (asked, &feedback.recording) {
-            (Asked::Learning, _) => {
-                self.plan.tracked.extend(feedback.learnt.iter().cloned());
-            }
             (Asked::Recording(plan), Some(recording)) => self.predict(recording, plan),
             (Asked::Confirmation(mut confirmation), recording) => {
-                self.observe(feedback);
-                match confirmation.take(&feedback.ended, recording.as_deref()) {
+                match confirmation.advance(&feedback.ended, recording.as_deref()) {
                     // Its next run comes before other predictions have their first.
                     None => self.open.push_front(*confirmation),
-                    Some(verdict) => self.take_verdict(&confirmation, verdict),
+                    Some(verdict) => self.record_verdict(&confirmation, verdict),
                 }
             }
-            (Asked::Recording(_), None) => {}
+            (Asked::Learning, _) | (Asked::Recording(_), None) => {}
         }
     }
 
     fn observe(&mut self, feedback: &Feedback) {
-        self.learnt.extend(feedback.learnt.iter().cloned());
+        self.knowledge.update(feedback);
     }
 
     fn conclusions(&mut self) -> Vec<Conclusion> {

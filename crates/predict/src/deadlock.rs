@@ -1,6 +1,6 @@
 //! Deadlocks that the run almost had: cycles of threads, each of which wants a lock that the next one holds.
 //!
-//! Not in the paper, which speaks of accesses; the same steps. Acquisitions that are alike are merged into
+//! The paper speaks of accesses only, but its steps serve here too. Acquisitions that are alike are merged into
 //! *abstract* ones. A cycle counts only if no lock is held by two of its threads (that would guard it) and if the
 //! partial order allows its acquisitions to be next at the same time.
 
@@ -36,7 +36,7 @@ pub struct Candidate {
 }
 
 /// Longer cycles are not looked for, and no more than so many of them.
-const LONGEST: usize = 4;
+const MAX_CYCLE_LENGTH: usize = 4;
 const MAX_CYCLES: usize = 10_000;
 
 /// Cycles, told apart by the lines of their acquisitions (sorted).
@@ -109,7 +109,7 @@ impl Search<'_> {
             if next == path[0] && path.len() > 1 {
                 self.cycles += 1;
                 self.test(path);
-            } else if next > path[0] && path.len() < LONGEST && self.fits(path, next) {
+            } else if next > path[0] && path.len() < MAX_CYCLE_LENGTH && self.fits(path, next) {
                 path.push(next);
                 self.extend(path);
                 path.pop();

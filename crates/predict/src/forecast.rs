@@ -11,7 +11,7 @@ use threadbare_search::reorder::plan;
 use threadbare_search::{Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy, Token};
 use threadbare_trace::{Plan, Policy, Random, Trace, Turns};
 
-use crate::{History, Kind, Pattern, Prediction, Predictor, pattern};
+use crate::{AnomalyKind, History, Pattern, Prediction, Predictor, pattern};
 
 /// PECAN's predictions.
 pub struct Forecast {
@@ -45,7 +45,7 @@ enum Asked {
 }
 
 /// The first recordings go by this schedule: it has the fewest switches, and what it does not show is left to predict.
-const PLAIN: u64 = 2;
+const RUN_TO_BLOCK_RECORDINGS: u64 = 2;
 /// So many recordings without anything new are enough.
 const FRUITLESS: u64 = 4;
 /// Longer traces are not predicted from: it would take longer than the runs.
@@ -68,7 +68,7 @@ impl Forecast {
 
     fn record(&mut self) -> Schedule {
         let policy = match self.recordings {
-            ..PLAIN => Policy::RunToBlock,
+            ..RUN_TO_BLOCK_RECORDINGS => Policy::RunToBlock,
             _ => Policy::Random { seed: self.random.next() },
         };
         self.recordings += 1;
@@ -90,7 +90,7 @@ impl Forecast {
         let mut predictions = predictor.predict(&self.patterns).list;
         let history = predictor.history();
         // A deadlock is a failure for certain.
-        predictions.sort_by_key(|prediction| prediction.kind != Kind::Deadlock);
+        predictions.sort_by_key(|prediction| prediction.kind != AnomalyKind::Deadlock);
         predictions.retain(|prediction| self.known.insert(prediction.identity(history)));
         let predicted = |prediction: &Prediction, policy| {
             let turns = plan::turns(history, &prediction.schedule);

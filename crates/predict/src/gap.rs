@@ -41,7 +41,7 @@ pub struct Gaps {
 }
 
 /// Only so many acquisitions and releases before the second access are looked at.
-const FARTHEST: usize = 64;
+const MAX_LOCK_EVENTS: usize = 64;
 
 impl Gaps {
     pub fn get(&self, gap: GapId) -> &Gap {
@@ -61,7 +61,7 @@ impl Gaps {
             self.constant.insert(last, id);
             return id;
         }
-        let locks = &locks[locks.len().saturating_sub(FARTHEST)..];
+        let locks = &locks[locks.len().saturating_sub(MAX_LOCK_EVENTS)..];
         let events = history.events_of(thread);
         let mut way = vec![last];
         let mut pauses = vec![Pause { held: last, rest: way.clone() }];

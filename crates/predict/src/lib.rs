@@ -34,8 +34,9 @@ pub mod units;
 pub use anomaly::anomaly;
 pub use confirming::{ConfirmConfig, Confirming};
 pub use forecast::Forecast;
-pub use pattern::{Kind, Pattern};
+pub use pattern::Pattern;
 pub use prediction::{Prediction, Predictions, Predictor, predict};
+pub use threadbare_search::AnomalyKind;
 use threadbare_search::StrategyEntry;
 pub use threadbare_search::reorder::{History, Tier, TraceError, Verdict};
 

@@ -3,39 +3,10 @@
 //!
 //! The built-in patterns are in `patterns.toml`. A user's file has the same form and adds to them.
 
-use std::fmt;
-
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use thiserror::Error;
-
-/// What an anomaly is called in a report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    DataRace,
-    AtomicityViolation,
-    AtomicSetViolation,
-    /// Not a pattern of accesses: see [`deadlock`](crate::deadlock).
-    #[serde(skip)]
-    Deadlock,
-}
-
-impl Kind {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::DataRace => "data-race",
-            Kind::AtomicityViolation => "atomicity-violation",
-            Kind::AtomicSetViolation => "atomic-set-violation",
-            Kind::Deadlock => "deadlock",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
+use threadbare_search::AnomalyKind;
 
 /// What an event of a pattern does to its variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,7 +31,7 @@ pub struct Side {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     pub name: String,
-    pub kind: Kind,
+    pub kind: AnomalyKind,
     pub sides: Vec<Side>,
     /// For each event of the sequence, the side it belongs to.
     pub order: Vec<usize>,
@@ -71,7 +42,7 @@ pub struct Pattern {
 impl Pattern {
     /// The events have to come directly one after the other.
     pub fn is_adjacent(&self) -> bool {
-        self.kind == Kind::DataRace
+        self.kind == AnomalyKind::DataRace
     }
 }
 
@@ -112,7 +83,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Written {
     name: String,
-    kind: Kind,
+    #[serde(deserialize_with = "read_kind")]
+    kind: AnomalyKind,
     #[serde(rename = "T")]
     threads: String,
     #[serde(rename = "SV")]
@@ -121,6 +93,17 @@ struct Written {
     regions: String,
     #[serde(rename = "AT")]
     accesses: String,
+}
+
+/// The kinds that a pattern can have. A deadlock is not a pattern of accesses: see [`deadlock`](crate::deadlock).
+const KINDS: [AnomalyKind; 3] =
+    [AnomalyKind::DataRace, AnomalyKind::AtomicityViolation, AnomalyKind::AtomicSetViolation];
+const KIND_NAMES: &[&str] = &[KINDS[0].name(), KINDS[1].name(), KINDS[2].name()];
+
+fn read_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AnomalyKind, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let kind = KINDS.into_iter().find(|kind| kind.name() == name);
+    kind.ok_or_else(|| D::Error::unknown_variant(&name, KIND_NAMES))
 }
 
 /// The patterns that are always there.
@@ -153,7 +136,7 @@ impl Written {
         if sides < 2 {
             return Err(PatternError::OneThread { name: name() });
         }
-        if self.kind == Kind::DataRace && (lengths[0], variables) != (2, 1) {
+        if self.kind == AnomalyKind::DataRace && (lengths[0], variables) != (2, 1) {
             return Err(PatternError::NotARace { name: name() });
         }
         let mut sequences: Vec<Vec<(usize, Access)>> = vec![Vec::new(); sides];
@@ -234,10 +217,7 @@ mod tests {
     fn the_built_in_patterns_are_the_papers_and_the_crossing_ones() {
         let patterns = built_in();
         let count = |kind| patterns.iter().filter(|pattern| pattern.kind == kind).count();
-        assert_eq!(
-            [Kind::DataRace, Kind::AtomicityViolation, Kind::AtomicSetViolation].map(count),
-            [3, 5, 9]
-        );
+        assert_eq!(KINDS.map(count), [3, 5, 9]);
     }
 
     #[test]

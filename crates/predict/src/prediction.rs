@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use threadbare_trace::{EventIndex, Trace};
 
+use crate::AnomalyKind;
 use crate::deadlock;
-use crate::pattern::{Kind, Pattern};
+use crate::pattern::Pattern;
 use crate::search::{self, Candidate, Found};
 use threadbare_search::reorder::closure::{Closure, first_together};
 use threadbare_search::reorder::dependence::Prefix;
@@ -19,7 +20,7 @@ use threadbare_search::reorder::witness::{Checker, Verdict};
 /// An anomaly that another schedule of the same run would have had.
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    pub kind: Kind,
+    pub kind: AnomalyKind,
     /// The name of the pattern; empty for a deadlock.
     pub pattern: String,
     /// The weakest reason to take accesses for one unit of work; `None` where there is no such unit.
@@ -43,7 +44,7 @@ impl Prediction {
         };
         let mut places: Vec<String> = self.events.iter().map(place).collect();
         // Which comes first makes no difference to a race or a cycle of locks.
-        let unordered = matches!(self.kind, Kind::DataRace | Kind::Deadlock);
+        let unordered = matches!(self.kind, AnomalyKind::DataRace | AnomalyKind::Deadlock);
         if unordered {
             places.sort();
         }
@@ -58,7 +59,7 @@ pub struct Predictions {
     /// Those that are witnessed first, then by kind and lines.
     pub list: Vec<Prediction>,
     /// Candidates of the search for which there is no schedule.
-    pub infeasible: Vec<Kind>,
+    pub infeasible: Vec<AnomalyKind>,
 }
 
 /// Predicts from one trace.
@@ -106,7 +107,7 @@ impl Predictor {
         for candidate in deadlock::search(&self.history).into_values() {
             match self.deadlock(&candidate) {
                 Some(prediction) => list.push(prediction),
-                None => infeasible.push(Kind::Deadlock),
+                None => infeasible.push(AnomalyKind::Deadlock),
             }
         }
         list.sort_by_key(|prediction| prediction.verdict);
@@ -114,7 +115,7 @@ impl Predictor {
     }
 
     fn access_anomaly(&self, found: &Found, candidate: &Candidate, pattern: &Pattern) -> Option<Prediction> {
-        let race = pattern.kind == Kind::DataRace;
+        let race = pattern.kind == AnomalyKind::DataRace;
         let target =
             |events: &[EventIndex]| if race { Target::race(events) } else { Target::sequence(events) };
         let sound =
@@ -230,7 +231,7 @@ impl Predictor {
             Some((candidate.representative.clone(), schedule, verdict))
         })?;
         Some(Prediction {
-            kind: Kind::Deadlock,
+            kind: AnomalyKind::Deadlock,
             pattern: String::new(),
             tier: None,
             target: Target::deadlock(&events),

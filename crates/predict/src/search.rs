@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
 
+use crate::AnomalyKind;
 use crate::exposed::exposed;
 use crate::gap::{Gap, Gaps};
-use crate::pattern::{Kind, Pattern, Shape};
-use crate::units::{Accesses, Family, FamilyIndex, Manner, Units};
+use crate::pattern::{Pattern, Shape};
+use crate::units::{Accesses, LockPattern, UnitGroup, UnitGroupIndex, Units};
 use threadbare_search::reorder::history::{History, Line};
 use threadbare_search::reorder::lockset::Lockset;
 use threadbare_search::reorder::order::{Order, Segment};
@@ -22,7 +23,7 @@ use threadbare_search::reorder::variable::Variable;
 /// What makes an anomaly the same as another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
-    pub kind: Kind,
+    pub kind: AnomalyKind,
     pub tier: Option<Tier>,
     /// Which pattern it is; the two orders of a data race are one.
     pub pattern: Option<usize>,
@@ -40,8 +41,8 @@ pub struct Candidate {
     pub representatives: Vec<Vec<EventIndex>>,
     /// For how many combinations of threads and variables it was found.
     pub count: u64,
-    /// For data races, the families of both sides of each combination, as [`Found::events`] takes them.
-    pub sides: BTreeSet<[(usize, FamilyIndex); 2]>,
+    /// For data races, the groups of both sides of each combination, as [`Found::events`] takes them.
+    pub sides: BTreeSet<[(usize, UnitGroupIndex); 2]>,
 }
 
 /// Alternatives that are kept in case the first events turn out to be impossible.
@@ -55,9 +56,9 @@ pub struct Found {
 }
 
 impl Found {
-    /// All events of a family of single accesses, as a candidate's `sides` name it.
-    pub fn events(&self, (shape, family): (usize, FamilyIndex)) -> &[EventIndex] {
-        &self.shapes[shape].1.families[family.index()].events
+    /// All events of a group of single accesses, as a candidate's `sides` name it.
+    pub fn events(&self, (shape, group): (usize, UnitGroupIndex)) -> &[EventIndex] {
+        &self.shapes[shape].1.groups[group.index()].events
     }
 }
 
@@ -107,8 +108,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Chooses a family for each side, so that sides agree on variables.
-    fn bind(&mut self, chosen: &mut Vec<FamilyIndex>, variables: &mut Vec<Option<Variable>>) {
+    /// Chooses a group for each side, so that sides agree on variables.
+    fn bind(&mut self, chosen: &mut Vec<UnitGroupIndex>, variables: &mut Vec<Option<Variable>>) {
         let Some(side) = self.pattern.sides.get(chosen.len()) else { return self.test(chosen) };
         let units = self.units[chosen.len()];
         let known: Option<Vec<Variable>> = side.variables.iter().map(|&label| variables[label]).collect();
@@ -117,26 +118,26 @@ impl Search<'_> {
                 let guarded = units.by_variables.get(known.as_slice()).into_iter().flatten();
                 for guarded in guarded {
                     if !self.is_guarded(chosen, guarded.guard) {
-                        guarded.families.iter().for_each(|&family| self.choose(family, chosen, variables));
+                        guarded.groups.iter().for_each(|&group| self.choose(group, chosen, variables));
                     }
                 }
             }
             None => {
-                FamilyIndex::first(units.families.len())
-                    .for_each(|family| self.choose(family, chosen, variables));
+                UnitGroupIndex::first(units.groups.len())
+                    .for_each(|group| self.choose(group, chosen, variables));
             }
         }
     }
 
-    /// Takes `family` for the next side, if it can be that.
+    /// Takes `group` for the next side, if it can be that.
     fn choose(
         &mut self,
-        family: FamilyIndex,
-        chosen: &mut Vec<FamilyIndex>,
+        group: UnitGroupIndex,
+        chosen: &mut Vec<UnitGroupIndex>,
         variables: &mut Vec<Option<Variable>>,
     ) {
         let side = &self.pattern.sides[chosen.len()];
-        let candidate = &self.units[chosen.len()].families[family.index()];
+        let candidate = &self.units[chosen.len()].groups[group.index()];
         let mut bound = side.variables.iter().zip(&candidate.variables);
         let agrees = bound.all(|(&label, &variable)| variables[label].is_none_or(|known| known == variable));
         if !agrees || self.is_chosen(chosen, candidate.thread) {
@@ -146,39 +147,39 @@ impl Search<'_> {
         for (&label, &variable) in side.variables.iter().zip(&candidate.variables) {
             variables[label] = Some(variable);
         }
-        chosen.push(family);
+        chosen.push(group);
         self.bind(chosen, variables);
         chosen.pop();
         *variables = before;
     }
 
-    /// A lock keeps families with this guard apart from one that was chosen.
-    fn is_guarded(&self, chosen: &[FamilyIndex], guard: Option<ObjectIndex>) -> bool {
-        let mut guards = chosen.iter().enumerate().map(|(side, &family)| self.family(side, family).guard);
+    /// A lock keeps groups with this guard apart from one that was chosen.
+    fn is_guarded(&self, chosen: &[UnitGroupIndex], guard: Option<ObjectIndex>) -> bool {
+        let mut guards = chosen.iter().enumerate().map(|(side, &group)| self.group(side, group).guard);
         guard.is_some() && guards.any(|chosen| chosen == guard)
     }
 
-    fn is_chosen(&self, chosen: &[FamilyIndex], thread: ThreadIndex) -> bool {
-        chosen.iter().enumerate().any(|(side, &family)| self.family(side, family).thread == thread)
+    fn is_chosen(&self, chosen: &[UnitGroupIndex], thread: ThreadIndex) -> bool {
+        chosen.iter().enumerate().any(|(side, &group)| self.group(side, group).thread == thread)
     }
 
-    fn family(&self, side: usize, family: FamilyIndex) -> &Family {
-        &self.units[side].families[family.index()]
+    fn group(&self, side: usize, group: UnitGroupIndex) -> &UnitGroup {
+        &self.units[side].groups[group.index()]
     }
 
-    /// Tests the families chosen, and keeps what passes.
-    fn test(&mut self, chosen: &[FamilyIndex]) {
-        let families: Vec<&Family> =
-            chosen.iter().enumerate().map(|(side, &family)| self.family(side, family)).collect();
+    /// Tests the groups chosen, and keeps what passes.
+    fn test(&mut self, chosen: &[UnitGroupIndex]) {
+        let groups: Vec<&UnitGroup> =
+            chosen.iter().enumerate().map(|(side, &group)| self.group(side, group)).collect();
         // Two atomic operations do not race, whatever their order does.
-        if self.pattern.kind == Kind::DataRace && families.iter().all(|family| family.atomic) {
+        if self.pattern.kind == AnomalyKind::DataRace && groups.iter().all(|group| group.atomic) {
             return;
         }
-        if !self.may_take_turns(&families) {
+        if !self.may_take_turns(&groups) {
             return;
         }
-        let Some(events) = self.satisfied(&families) else { return };
-        let identity = self.identity(&families, &events);
+        let Some(events) = self.satisfied(&groups) else { return };
+        let identity = self.identity(&groups, &events);
         let tier = identity.tier;
         let candidate = self.candidates.entry(identity).or_insert_with(|| Candidate {
             pattern: self.number,
@@ -190,7 +191,7 @@ impl Search<'_> {
         // A data race is found once for each order of its events, and counts once.
         let mut sides = [(self.shapes[0], chosen[0]), (self.shapes[1], chosen[1])];
         sides.sort_unstable();
-        let known = self.pattern.kind == Kind::DataRace && !candidate.sides.insert(sides);
+        let known = self.pattern.kind == AnomalyKind::DataRace && !candidate.sides.insert(sides);
         candidate.count += u64::from(!known);
         if !known && candidate.representatives.len() < REPRESENTATIVES {
             candidate.representatives.push(events);
@@ -199,51 +200,54 @@ impl Search<'_> {
 
     /// The first side can pause somewhere for the second to begin. Nearly all combinations fail here, because a lock
     /// guards the variable, so this comes before everything that costs more.
-    fn may_take_turns(&self, families: &[&Family]) -> bool {
+    fn may_take_turns(&self, groups: &[&UnitGroup]) -> bool {
         let locksets = self.history.locksets();
         let (first, second) =
             (self.pattern.order[0], self.pattern.order.iter().find(|&&side| side != self.pattern.order[0]));
         let Some(&second) = second else { return false };
         let begins = |held: Lockset| {
-            families[second].manners.iter().any(|manner| locksets.disjoint(held, manner.first))
+            groups[second]
+                .lock_patterns
+                .iter()
+                .any(|lock_pattern| locksets.disjoint(held, lock_pattern.first))
         };
         let block = self.pattern.order.iter().take_while(|&&side| side == first).count();
-        families[first].manners.iter().any(|manner| match manner.gaps.get(block - 1) {
+        groups[first].lock_patterns.iter().any(|lock_pattern| match lock_pattern.gaps.get(block - 1) {
             Some(&gap) => self.gaps.get(gap).pauses.iter().any(|pause| begins(pause.held)),
-            None => !self.pattern.is_adjacent() || begins(manner.first),
+            None => !self.pattern.is_adjacent() || begins(lock_pattern.first),
         })
     }
 
-    fn identity(&self, families: &[&Family], events: &[EventIndex]) -> Identity {
+    fn identity(&self, groups: &[&UnitGroup], events: &[EventIndex]) -> Identity {
         let kind = self.pattern.kind;
         let mut lines: Vec<Line> = events.iter().map(|&event| self.history.line(event)).collect();
-        let race = kind == Kind::DataRace;
+        let race = kind == AnomalyKind::DataRace;
         if race {
             lines.sort_unstable();
         }
         // A unit that is one only by its function makes the whole anomaly one of that tier.
-        let tier = families.iter().filter_map(|family| family.tier).max();
+        let tier = groups.iter().filter_map(|group| group.tier).max();
         Identity { kind, tier, pattern: (!race).then_some(self.number), lines }
     }
 
-    /// Events of these families that satisfy the pattern, in its order.
-    fn satisfied(&self, families: &[&Family]) -> Option<Vec<EventIndex>> {
-        let mut manners = Vec::new();
-        self.choose_manners(families, &mut manners)
+    /// Events of these groups that satisfy the pattern, in its order.
+    fn satisfied(&self, groups: &[&UnitGroup]) -> Option<Vec<EventIndex>> {
+        let mut lock_patterns = Vec::new();
+        self.choose_manners(groups, &mut lock_patterns)
     }
 
     fn choose_manners<'f>(
         &self,
-        families: &[&'f Family],
-        manners: &mut Vec<&'f Manner>,
+        groups: &[&'f UnitGroup],
+        lock_patterns: &mut Vec<&'f LockPattern>,
     ) -> Option<Vec<EventIndex>> {
-        let Some(family) = families.get(manners.len()) else {
-            return self.can_satisfy_by_mutation(manners);
+        let Some(group) = groups.get(lock_patterns.len()) else {
+            return self.can_satisfy_by_mutation(lock_patterns);
         };
-        for manner in &family.manners {
-            manners.push(manner);
-            let found = self.choose_manners(families, manners);
-            manners.pop();
+        for lock_pattern in &group.lock_patterns {
+            lock_patterns.push(lock_pattern);
+            let found = self.choose_manners(groups, lock_patterns);
+            lock_patterns.pop();
             if found.is_some() {
                 return found;
             }
@@ -253,17 +257,19 @@ impl Search<'_> {
 
     /// The mutation condition (Algorithms 1 and 2, for any number of events): locks allow the order of the pattern,
     /// and the partial order says nothing against it.
-    fn can_satisfy_by_mutation(&self, manners: &[&Manner]) -> Option<Vec<EventIndex>> {
-        let locks = LockCheck { history: self.history, gaps: self.gaps, pattern: self.pattern, manners };
-        if !locks.allow(0, &mut vec![Side::default(); manners.len()]) {
+    fn can_satisfy_by_mutation(&self, lock_patterns: &[&LockPattern]) -> Option<Vec<EventIndex>> {
+        let locks =
+            LockCheck { history: self.history, gaps: self.gaps, pattern: self.pattern, lock_patterns };
+        if !locks.allow(0, &mut vec![Side::default(); lock_patterns.len()]) {
             return None;
         }
-        let segments: Vec<&[Segment]> = manners.iter().map(|manner| manner.segments.as_slice()).collect();
+        let segments: Vec<&[Segment]> =
+            lock_patterns.iter().map(|lock_pattern| lock_pattern.segments.as_slice()).collect();
         let chosen = independent(self.history.order(), &segments)?;
-        let mut next = vec![0; manners.len()];
+        let mut next = vec![0; lock_patterns.len()];
         let event = |&side: &usize| {
             next[side] += 1;
-            manners[side].occurrence(chosen[side])[next[side] - 1]
+            lock_patterns[side].occurrence(chosen[side])[next[side] - 1]
         };
         let events: Vec<EventIndex> = self.pattern.order.iter().map(event).collect();
         self.touches(&events).then_some(events)
@@ -298,7 +304,7 @@ struct LockCheck<'a> {
     history: &'a History,
     gaps: &'a Gaps,
     pattern: &'a Pattern,
-    manners: &'a [&'a Manner],
+    lock_patterns: &'a [&'a LockPattern],
 }
 
 impl LockCheck<'_> {
@@ -306,18 +312,19 @@ impl LockCheck<'_> {
     /// that the others need meanwhile.
     fn allow(&self, at: usize, sides: &mut Vec<Side>) -> bool {
         let Some(&side) = self.pattern.order.get(at) else { return true };
-        let manner = self.manners[side];
+        let lock_pattern = self.lock_patterns[side];
         let done = sides[side].done;
-        let way = if done == 0 { vec![manner.first] } else { std::mem::take(&mut sides[side].rest) };
+        let way = if done == 0 { vec![lock_pattern.first] } else { std::mem::take(&mut sides[side].rest) };
         if !self.is_free(sides, side, &way) {
             return false;
         }
         sides[side].done = done + 1;
-        let gap: Option<&Gap> = manner.gaps.get(done).map(|&gap| self.gaps.get(gap));
+        let gap: Option<&Gap> = lock_pattern.gaps.get(done).map(|&gap| self.gaps.get(gap));
         match gap {
             // It goes on by itself and gives back what it holds, unless the next event has to come at once.
             None => {
-                sides[side].held = if self.pattern.is_adjacent() { manner.first } else { Lockset::EMPTY };
+                sides[side].held =
+                    if self.pattern.is_adjacent() { lock_pattern.first } else { Lockset::EMPTY };
                 self.allow(at + 1, sides)
             }
             Some(gap) if self.pattern.order.get(at + 1) == Some(&side) => {

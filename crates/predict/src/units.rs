@@ -1,8 +1,8 @@
 //! The indices of the partial and temporal order graph (section 5.1), and what is found in them for one shape of a
 //! unit of work.
 //!
-//! Events that a search cannot tell apart are merged first. What a unit does is merged in three steps: a *family*
-//! has the same thread, variables and lines; within it a *manner* has the same locks; within that, one occurrence
+//! Events that a search cannot tell apart are merged first. What a unit does is merged in three steps: a *group*
+//! has the same thread, variables and lines; within it a *lock pattern* has the same locks; within that, one occurrence
 //! is kept for each segment, because only segments tell in the partial order.
 
 use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex, index_types};
@@ -20,12 +20,17 @@ use threadbare_search::reorder::variable::Variable;
 #[derive(Debug)]
 pub struct Accesses {
     threads: Vec<Vec<EventIndex>>,
-    /// Parallel to `threads`: the thread's next access to the same variable, as a position in its list.
-    next: Vec<Vec<u32>>,
+    /// Parallel to `threads`: the thread's next access to the same variable.
+    next: Vec<Vec<AccessIndex>>,
+}
+
+index_types! {
+    /// An access of one thread, as an index into the thread's list in [`Accesses`].
+    AccessIndex;
 }
 
 /// There is no next access.
-const NONE: u32 = u32::MAX;
+const NONE: AccessIndex = AccessIndex::new(u32::MAX);
 
 impl Accesses {
     pub fn of(history: &History) -> Accesses {
@@ -79,25 +84,25 @@ fn shared(history: &History) -> Vec<bool> {
     owners.iter().zip(written).map(|(&owner, written)| owner == Owner::Several && written).collect()
 }
 
-fn next_to_same(history: &History, accesses: &[EventIndex]) -> Vec<u32> {
+fn next_to_same(history: &History, accesses: &[EventIndex]) -> Vec<AccessIndex> {
     let mut latest = vec![NONE; history.variables().count()];
     let mut next = vec![NONE; accesses.len()];
     for (place, &event) in accesses.iter().enumerate().rev() {
         let latest = &mut latest[history.variable(event).index()];
         next[place] = *latest;
-        *latest = place as u32;
+        *latest = AccessIndex::at(place);
     }
     next
 }
 
 index_types! {
-    /// A family, as an index into [`Units::families`].
-    FamilyIndex;
+    /// A group, as an index into [`Units::groups`].
+    UnitGroupIndex;
 }
 
 /// Units of work of one shape, thread, variables and lines.
 #[derive(Debug)]
-pub struct Family {
+pub struct UnitGroup {
     pub thread: ThreadIndex,
     /// `None` for a single access, which needs no region.
     pub tier: Option<Tier>,
@@ -107,14 +112,14 @@ pub struct Family {
     pub atomic: bool,
     /// A lock that is held from the first access to the last, always, and by nobody else meanwhile.
     pub guard: Option<ObjectIndex>,
-    pub manners: Vec<Manner>,
+    pub lock_patterns: Vec<LockPattern>,
     /// Every event, for shapes of a single access.
     pub events: Vec<EventIndex>,
 }
 
-/// Units of one family that hold the same locks on their way.
+/// Units of one group that hold the same locks on their way.
 #[derive(Debug)]
-pub struct Manner {
+pub struct LockPattern {
     /// Held at the first access.
     pub first: Lockset,
     /// Between each access and the next.
@@ -125,7 +130,7 @@ pub struct Manner {
     events: Vec<EventIndex>,
 }
 
-impl Manner {
+impl LockPattern {
     /// The events of the occurrence in the `nth` segment.
     pub fn occurrence(&self, nth: usize) -> &[EventIndex] {
         let length = self.gaps.len() + 1;
@@ -136,16 +141,16 @@ impl Manner {
 /// All units of work of one shape.
 #[derive(Debug, Default)]
 pub struct Units {
-    pub families: Vec<Family>,
-    /// Families by their variables, and then by their guards: those with the same guard never meet.
+    pub groups: Vec<UnitGroup>,
+    /// Groups by their variables, and then by their guards: those with the same guard never meet.
     pub by_variables: FastMap<Box<[Variable]>, Vec<Guarded>>,
 }
 
-/// Families with the same variables and guard.
+/// Groups with the same variables and guard.
 #[derive(Debug)]
 pub struct Guarded {
     pub guard: Option<ObjectIndex>,
-    pub families: Vec<FamilyIndex>,
+    pub groups: Vec<UnitGroupIndex>,
 }
 
 /// How far a unit is followed for its next variable, within its region and outside any.
@@ -160,15 +165,15 @@ impl Units {
             shape,
             gaps,
             units: Units::default(),
-            manners: FastMap::default(),
-            families: FastMap::default(),
+            lock_patterns: FastMap::default(),
+            groups: FastMap::default(),
             key: Vec::new(),
             events: Vec::new(),
             seen: Vec::new(),
         };
         let mut places = Vec::with_capacity(shape.len());
-        for thread in 0..history.threads() {
-            for place in 0..accesses.threads[thread].len() {
+        for thread in ThreadIndex::first(history.threads()) {
+            for place in AccessIndex::first(accesses.of_thread(thread).len()) {
                 places.push(place);
                 finder.extend(thread, &mut places);
                 places.pop();
@@ -179,34 +184,34 @@ impl Units {
         units
     }
 
-    /// Files the families, once all of them are complete.
+    /// Files the groups, once all of them are complete.
     fn index(&mut self, history: &History, gaps: &Gaps) {
-        for (index, family) in self.families.iter_mut().enumerate() {
-            family.guard = guard(history, gaps, &family.manners);
-            let guards = match self.by_variables.get_mut(family.variables.as_slice()) {
+        for (index, group) in self.groups.iter_mut().enumerate() {
+            group.guard = guard(history, gaps, &group.lock_patterns);
+            let guards = match self.by_variables.get_mut(group.variables.as_slice()) {
                 Some(guards) => guards,
-                None => self.by_variables.entry(family.variables.clone().into()).or_default(),
+                None => self.by_variables.entry(group.variables.clone().into()).or_default(),
             };
-            match guards.iter_mut().find(|guarded| guarded.guard == family.guard) {
-                Some(guarded) => guarded.families.push(FamilyIndex::at(index)),
-                None => guards.push(Guarded { guard: family.guard, families: vec![FamilyIndex::at(index)] }),
+            match guards.iter_mut().find(|guarded| guarded.guard == group.guard) {
+                Some(guarded) => guarded.groups.push(UnitGroupIndex::at(index)),
+                None => guards.push(Guarded { guard: group.guard, groups: vec![UnitGroupIndex::at(index)] }),
             }
         }
     }
 }
 
-/// A lock that every manner holds all the way.
-fn guard(history: &History, gaps: &Gaps, manners: &[Manner]) -> Option<ObjectIndex> {
+/// A lock that units of every lock pattern hold all the way.
+fn guard(history: &History, gaps: &Gaps, lock_patterns: &[LockPattern]) -> Option<ObjectIndex> {
     let locksets = history.locksets();
-    let exclusive = locksets.held(manners.first()?.first).iter().filter(|held| !held.shared);
+    let exclusive = locksets.held(lock_patterns.first()?.first).iter().filter(|held| !held.shared);
     let holds = |set: Lockset, held: &Held| locksets.held(set).binary_search(held).is_ok();
-    let held_by = |manner: &Manner, held: &Held| {
-        let ways = manner.gaps.iter().flat_map(|&gap| &gaps.get(gap).way);
-        holds(manner.first, held) && ways.into_iter().all(|&set| holds(set, held))
+    let held_by = |lock_pattern: &LockPattern, held: &Held| {
+        let ways = lock_pattern.gaps.iter().flat_map(|&gap| &gaps.get(gap).way);
+        holds(lock_pattern.first, held) && ways.into_iter().all(|&set| holds(set, held))
     };
     exclusive
         .into_iter()
-        .find(|held| manners.iter().all(|manner| held_by(manner, held)))
+        .find(|held| lock_patterns.iter().all(|lock_pattern| held_by(lock_pattern, held)))
         .map(|held| held.lock)
 }
 
@@ -216,9 +221,9 @@ struct Finder<'a> {
     shape: &'a Shape,
     gaps: &'a mut Gaps,
     units: Units,
-    /// (family, manner) by what makes up both.
-    manners: FastMap<Box<[u32]>, (FamilyIndex, usize)>,
-    families: FastMap<Box<[u32]>, FamilyIndex>,
+    /// The group, and the lock pattern within it, by what makes up both.
+    lock_patterns: FastMap<Box<[u32]>, (UnitGroupIndex, usize)>,
+    groups: FastMap<Box<[u32]>, UnitGroupIndex>,
     /// A key being looked up, the events of an occurrence, variables met; kept for their memory.
     key: Vec<u32>,
     events: Vec<EventIndex>,
@@ -227,7 +232,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     /// Follows the shape from the accesses found so far, given by their places in the thread's list.
-    fn extend(&mut self, thread: usize, places: &mut Vec<usize>) {
+    fn extend(&mut self, thread: ThreadIndex, places: &mut Vec<AccessIndex>) {
         let last = places.len() - 1;
         let (_, access) = self.shape[last];
         if !self.does(self.event(thread, places[last]), access) {
@@ -237,7 +242,7 @@ impl Finder<'_> {
             let mut events = std::mem::take(&mut self.events);
             events.clear();
             events.extend(places.iter().map(|&place| self.event(thread, place)));
-            self.add(ThreadIndex::at(thread), &events);
+            self.add(thread, &events);
             self.events = events;
             return;
         };
@@ -248,8 +253,8 @@ impl Finder<'_> {
         }
     }
 
-    fn event(&self, thread: usize, place: usize) -> EventIndex {
-        self.accesses.threads[thread][place]
+    fn event(&self, thread: ThreadIndex, place: AccessIndex) -> EventIndex {
+        self.accesses.of_thread(thread)[place.index()]
     }
 
     fn does(&self, event: EventIndex, access: Access) -> bool {
@@ -258,11 +263,11 @@ impl Finder<'_> {
 
     /// The next access to a variable that the unit has accessed before (last at `position`): it has to be the very
     /// next one.
-    fn extend_to_same(&mut self, thread: usize, places: &mut Vec<usize>, position: usize) {
-        let next = self.accesses.next[thread][places[position]];
+    fn extend_to_same(&mut self, thread: ThreadIndex, places: &mut Vec<AccessIndex>, position: usize) {
+        let next = self.accesses.next[thread.index()][places[position].index()];
         let last = places[places.len() - 1];
-        if next != NONE && next as usize > last && self.is_unit(thread, places[0], next as usize) {
-            places.push(next as usize);
+        if next != NONE && next > last && self.is_unit(thread, places[0], next) {
+            places.push(next);
             self.extend(thread, places);
             places.pop();
         }
@@ -270,14 +275,14 @@ impl Finder<'_> {
 
     /// Accesses to further variables: for each, the first that does what is wanted, as long as the access that we
     /// come from is not made again.
-    fn extend_to_new(&mut self, thread: usize, places: &mut Vec<usize>) {
+    fn extend_to_new(&mut self, thread: ThreadIndex, places: &mut Vec<AccessIndex>) {
         let last = places[places.len() - 1];
         let (from, wanted) = (self.event(thread, last), self.shape[places.len()].1);
         let mut seen = std::mem::take(&mut self.seen);
         seen.clear();
         seen.extend(places.iter().map(|&place| self.history.variable(self.event(thread, place))));
-        let end = self.accesses.threads[thread].len();
-        for (distance, place) in (last + 1..end).take(WINDOW).enumerate() {
+        let rest = last.next().index()..self.accesses.of_thread(thread).len();
+        for (distance, place) in rest.take(WINDOW).map(AccessIndex::at).enumerate() {
             let event = self.event(thread, place);
             let tier = self.history.unit(from, event);
             let too_far = distance >= FUNCTION_WINDOW && tier != Some(Tier::CriticalSection);
@@ -300,11 +305,11 @@ impl Finder<'_> {
         self.seen = seen;
     }
 
-    fn is_unit(&self, thread: usize, first: usize, last: usize) -> bool {
+    fn is_unit(&self, thread: ThreadIndex, first: AccessIndex, last: AccessIndex) -> bool {
         self.history.unit(self.event(thread, first), self.event(thread, last)).is_some()
     }
 
-    /// Files an occurrence under its family and manner.
+    /// Files an occurrence under its group and lock pattern.
     fn add(&mut self, thread: ThreadIndex, events: &[EventIndex]) {
         let history = self.history;
         let tier = match events {
@@ -320,23 +325,23 @@ impl Finder<'_> {
             // Objects, not variables: parts of a variable are not the same place.
             key.extend([history.event(event).object.number(), history.line(event).number()]);
         }
-        let family_length = key.len();
+        let group_length = key.len();
         key.push(history.lockset(events[0]).number());
         for pair in events.windows(2) {
             key.push(self.gaps.between(history, pair[0], pair[1]).number());
         }
-        let known = self.manners.get(key.as_slice()).copied();
-        let (family, manner) =
-            known.unwrap_or_else(|| self.file(&key, family_length, thread, tier, atomic, events));
-        let family = &mut self.units.families[family.index()];
+        let known = self.lock_patterns.get(key.as_slice()).copied();
+        let (group, lock_pattern) =
+            known.unwrap_or_else(|| self.file(&key, group_length, thread, tier, atomic, events));
+        let group = &mut self.units.groups[group.index()];
         if events.len() == 1 {
-            family.events.extend(events);
+            group.events.extend(events);
         }
-        let manner = &mut family.manners[manner];
+        let lock_pattern = &mut group.lock_patterns[lock_pattern];
         let segment = history.segment(events[0]);
-        if manner.segments.last() != Some(&segment) {
-            manner.segments.push(segment);
-            manner.events.extend(events);
+        if lock_pattern.segments.last() != Some(&segment) {
+            lock_pattern.segments.push(segment);
+            lock_pattern.events.extend(events);
         }
         self.key = key;
     }
@@ -344,17 +349,17 @@ impl Finder<'_> {
     fn file(
         &mut self,
         key: &[u32],
-        family_length: usize,
+        group_length: usize,
         thread: ThreadIndex,
         tier: Option<Tier>,
         atomic: bool,
         events: &[EventIndex],
-    ) -> (FamilyIndex, usize) {
-        let families = &mut self.units.families;
-        let family = match self.families.get(&key[..family_length]) {
-            Some(&family) => family,
+    ) -> (UnitGroupIndex, usize) {
+        let groups = &mut self.units.groups;
+        let group = match self.groups.get(&key[..group_length]) {
+            Some(&group) => group,
             None => {
-                let family = FamilyIndex::at(families.len());
+                let group = UnitGroupIndex::at(groups.len());
                 let mut variables: Vec<Variable> = Vec::new();
                 for &event in events {
                     let variable = self.history.variable(event);
@@ -363,29 +368,29 @@ impl Finder<'_> {
                     }
                 }
                 let lines = events.iter().map(|&event| self.history.line(event)).collect();
-                families.push(Family {
+                groups.push(UnitGroup {
                     thread,
                     tier,
                     variables,
                     lines,
                     atomic,
                     guard: None,
-                    manners: Vec::new(),
+                    lock_patterns: Vec::new(),
                     events: Vec::new(),
                 });
-                self.families.insert(key[..family_length].into(), family);
-                family
+                self.groups.insert(key[..group_length].into(), group);
+                group
             }
         };
-        let manners = &mut families[family.index()].manners;
-        manners.push(Manner {
+        let lock_patterns = &mut groups[group.index()].lock_patterns;
+        lock_patterns.push(LockPattern {
             first: self.history.lockset(events[0]),
-            gaps: key[family_length + 1..].iter().map(|&gap| GapId::new(gap)).collect(),
+            gaps: key[group_length + 1..].iter().map(|&gap| GapId::new(gap)).collect(),
             segments: Vec::new(),
             events: Vec::new(),
         });
-        let found = (family, manners.len() - 1);
-        self.manners.insert(key.into(), found);
+        let found = (group, lock_patterns.len() - 1);
+        self.lock_patterns.insert(key.into(), found);
         found
     }
 }

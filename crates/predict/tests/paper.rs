@@ -2,7 +2,7 @@
 
 use threadbare_formats::import;
 use threadbare_predict::pattern::built_in;
-use threadbare_predict::{Kind, Prediction, Predictions, Verdict, predict};
+use threadbare_predict::{AnomalyKind, Prediction, Predictions, Verdict, predict};
 use threadbare_trace::{EventIndex, Trace};
 
 /// A trace in the words of STD, one operation a line; locations are the labels of the figures.
@@ -30,7 +30,7 @@ fn races(trace: &Trace, predictions: &Predictions) -> Vec<(u32, u32)> {
         pair.sort_unstable();
         (pair[0], pair[1])
     };
-    let races = predictions.list.iter().filter(|prediction| prediction.kind == Kind::DataRace);
+    let races = predictions.list.iter().filter(|prediction| prediction.kind == AnomalyKind::DataRace);
     let mut pairs: Vec<(u32, u32)> = races.map(pair).collect();
     pairs.sort_unstable();
     pairs
@@ -40,7 +40,7 @@ fn race<'p>(trace: &Trace, predictions: &'p Predictions, pair: [u32; 2]) -> &'p 
     let is_it = |prediction: &&Prediction| {
         let mut found = labels(trace, &prediction.events);
         found.sort_unstable();
-        prediction.kind == Kind::DataRace && found == pair
+        prediction.kind == AnomalyKind::DataRace && found == pair
     };
     predictions.list.iter().find(is_it).expect("the race is predicted")
 }
@@ -117,7 +117,7 @@ fn figure_5_with_an_order_from_v2_to_v5_there_is_no_schedule() {
     let predictions = predictions(&trace);
     assert!(predictions.list.is_empty(), "{:?}", predictions.list);
     // The search alone takes it for a race, as in the paper: the condition on locks and order does not see it.
-    assert_eq!(predictions.infeasible, [Kind::DataRace]);
+    assert_eq!(predictions.infeasible, [AnomalyKind::DataRace]);
 }
 
 /// Figure 3 as its text describes it: v8 can be placed before v4, between v2 and v5.
@@ -140,7 +140,10 @@ fn figure_3_an_access_is_placed_where_no_common_lock_is_held() {
     );
     let predictions = predictions(&trace);
     let violation = &predictions.list[0];
-    assert_eq!((violation.kind, violation.pattern.as_str()), (Kind::AtomicityViolation, "stale write"));
+    assert_eq!(
+        (violation.kind, violation.pattern.as_str()),
+        (AnomalyKind::AtomicityViolation, "stale write")
+    );
     assert_eq!(labels(&trace, &violation.events), [2, 8, 5]);
     assert_eq!(labels(&trace, &violation.schedule), [100, 101, 1, 1, 2, 3, 7, 8, 9, 4, 5]);
     assert_eq!(predictions.list.len(), 1);

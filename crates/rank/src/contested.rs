@@ -88,7 +88,42 @@ impl Run {
             }
             EventKind::Read => self.access(thread, operation.object, false),
             EventKind::Write => self.access(thread, operation.object, true),
-            _ => {}
+            // Only plain accesses can be contested. Synchronisation is worth a preemption in any case.
+            EventKind::AtomicLoad
+            | EventKind::AtomicStore
+            | EventKind::AtomicRmw
+            | EventKind::Fence
+            | EventKind::Lock
+            | EventKind::Unlock
+            | EventKind::ReadLock
+            | EventKind::ReadUnlock
+            | EventKind::Wait
+            | EventKind::Wake
+            | EventKind::NotifyOne
+            | EventKind::NotifyAll
+            | EventKind::Begin
+            | EventKind::Join
+            | EventKind::Detach
+            | EventKind::SemWait
+            | EventKind::SemPost
+            | EventKind::BarrierArrive
+            | EventKind::BarrierLeave
+            | EventKind::OnceEnter
+            | EventKind::OnceLeave
+            | EventKind::FutexWait
+            | EventKind::FutexResume
+            | EventKind::FutexWake
+            | EventKind::Allocate
+            | EventKind::Free
+            | EventKind::Enter
+            | EventKind::Leave
+            | EventKind::Yield
+            | EventKind::Sleep
+            | EventKind::Exit
+            | EventKind::Failure
+            | EventKind::Cancel
+            | EventKind::Io
+            | EventKind::Signal => {}
         }
     }
 

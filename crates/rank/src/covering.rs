@@ -8,7 +8,8 @@
 
 use threadbare_trace::Random;
 
-/// Threads by number, highest priority first.
+/// Threads, highest priority first, by their positions in the list of all threads. They are plain numbers here, since an
+/// arrangement is counted by them as digits and a colour takes the place of a thread.
 pub type Sequence = Vec<u32>;
 
 /// Arrangements that are kept track of at a time, at most.

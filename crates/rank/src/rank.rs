@@ -40,12 +40,37 @@ struct WorkItem {
 /// A run that led to work items.
 #[derive(Debug, Default)]
 struct Origin {
-    /// The numbers of the threads that were picked. Two bytes each: there are a great many.
-    picks: Box<[u16]>,
+    picks: Picks,
     threads: Vec<ThreadId>,
     demand: Demand,
     /// How many of its preemptions are before accesses that nobody else could come before.
     idle: u32,
+}
+
+/// The threads that were picked, decision by decision. There are a great many, so each takes two bytes: a run has fewer
+/// than 65536 threads.
+#[derive(Debug, Default)]
+struct Picks(Box<[u16]>);
+
+impl Picks {
+    /// The first `count` of them.
+    fn first(&self, count: usize) -> impl Iterator<Item = ThreadIndex> {
+        self.0[..count].iter().map(|&thread| ThreadIndex::new(thread.into()))
+    }
+
+    fn bytes(&self) -> u64 {
+        size_of_val(&*self.0) as u64
+    }
+}
+
+impl FromIterator<ThreadIndex> for Picks {
+    fn from_iter<I: IntoIterator<Item = ThreadIndex>>(threads: I) -> Picks {
+        let number = |thread: ThreadIndex| {
+            debug_assert!(thread.index() <= usize::from(u16::MAX));
+            thread.number() as u16
+        };
+        Picks(threads.into_iter().map(number).collect())
+    }
 }
 
 impl WorkItem {
@@ -120,10 +145,8 @@ pub struct Rank {
     incomplete: bool,
 }
 
-/// Memory that turns up within the first runs is taken into account at once; later, when the next tuple begins.
-const EARLY: u64 = 32;
-/// Of the runs that begin like another, one in so many looks for shared memory that is not known yet.
-const LEARNING: u64 = 8;
+/// When new shared memory turns up within so many runs, the search begins anew at once. Later it waits for the next tuple.
+const RESTART_RUNS: u64 = 32;
 
 impl Rank {
     pub fn new(settings: Settings) -> Rank {
@@ -234,7 +257,7 @@ impl Rank {
             }
         }
         let origin = Arc::new(Origin {
-            picks: feedback.picks().take(met_from).map(|thread| thread.number() as u16).collect(),
+            picks: feedback.picks().take(met_from).collect(),
             threads: feedback.threads.clone(),
             demand: asked.item.demand(),
             idle: asked.item.idle(),
@@ -248,7 +271,7 @@ impl Rank {
                 items.extend(self.key(&item).map(|key| (key, item)));
             }
         }
-        self.queue.extend(items, size_of_val(&*origin.picks) as u64);
+        self.queue.extend(items, origin.picks.bytes());
     }
 }
 
@@ -263,7 +286,7 @@ fn number(order: &Order) -> u64 {
 #[derive(Clone, Debug)]
 struct Point {
     at: u32,
-    /// Who has the run up to there.
+    /// The thread that ran up to there.
     thread: ThreadIndex,
     state: u64,
     /// The memory that it is about to access; none for synchronisation.
@@ -282,7 +305,7 @@ fn points(decisions: &[Decision]) -> Vec<Point> {
     for (at, decision) in decisions.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| decisions[before].picked);
         if let (Some(thread), Some(operation)) = (before, pending[at])
-            && is_preemption_point(operation.kind)
+            && operation.kind.is_preemption_point()
             && decision.alternatives.len() > 1
             && decision.alternatives.contains(&thread)
         {
@@ -316,23 +339,6 @@ fn pending(decisions: &[Decision]) -> Vec<Option<Operation>> {
     pending
 }
 
-/// To be preempted before any other operation is the same as before the thread's next: it does nothing that others
-/// could come before or after. (Whoever waits for an unlock waits as well for what comes after it.)
-fn is_preemption_point(kind: EventKind) -> bool {
-    !kind.is_silent()
-        && !matches!(
-            kind,
-            EventKind::Begin
-                | EventKind::End
-                | EventKind::Exit
-                | EventKind::Join
-                | EventKind::Detach
-                | EventKind::Fence
-                | EventKind::Unlock
-                | EventKind::ReadUnlock
-        )
-}
-
 impl Strategy for Rank {
     fn name(&self) -> &'static str {
         "rank"
@@ -348,12 +354,9 @@ impl Strategy for Rank {
             return if waits { Next::Wait } else { Next::Exhausted };
         };
         let plan = Plan {
-            turns: Turns::of(
-                item.origin.picks[..item.len()].iter().map(|&thread| ThreadIndex::new(thread.into())),
-            ),
+            turns: Turns::of(item.origin.picks.first(item.len())),
             policy: Policy::Ordered(order.clone()),
-            // A run that learns cannot begin with a snapshot.
-            learn: item.point.is_none() || self.asked.issued().is_multiple_of(LEARNING),
+            learn: item.point.is_none() || Knowledge::learns_from_snapshot(self.asked.issued()),
             max_events: self.knowledge.plan.max_events,
             ..self.plan.clone()
         };
@@ -375,7 +378,7 @@ impl Strategy for Rank {
     fn observe(&mut self, feedback: &Feedback) {
         self.incomplete |= self.knowledge.update(feedback);
         self.orders.meet(&self.knowledge.threads);
-        if self.incomplete && self.runs <= EARLY {
+        if self.incomplete && self.runs <= RESTART_RUNS {
             self.begin();
         }
     }

@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{SuiteSummary, TestReport, TestResult};
 use threadbare_hunt::{Event, Finding, PredictionFigures, SourceLine, Summary};
-use threadbare_search::{Tuple, Variables};
+use threadbare_search::reorder::Tier;
+use threadbare_search::{AnomalyKind, Tuple, Variables};
 
 use crate::{Reporter, write_now};
 
@@ -98,7 +99,7 @@ impl<'a> FindingLine<'a> {
         };
         FindingLine {
             r#type: "finding",
-            kind: finding.kind,
+            kind: finding.kind.name(),
             confirmed: finding.is_confirmed(),
             failure: &finding.failure,
             locations: finding.locations.iter().map(location).collect(),
@@ -110,9 +111,9 @@ impl<'a> FindingLine<'a> {
             tuple: finding.tuple,
             test: finding.test.as_deref(),
             anomaly: finding.anomaly.as_ref().map(|anomaly| AnomalyFields {
-                label: anomaly.label,
+                label: anomaly.verdict.name(),
                 pattern: &anomaly.pattern,
-                unit: anomaly.unit,
+                unit: anomaly.tier.map(Tier::name),
                 count: anomaly.count,
                 harm: finding.harm.map(|harm| harm.name()),
             }),
@@ -223,8 +224,8 @@ impl SummaryLine {
 
 impl PredictionFields {
     fn of(figures: &PredictionFigures) -> PredictionFields {
-        let kind = |(&name, &[predicted, confirmed, failed]): (&&'static str, &[u64; 3])| {
-            (name, KindFields { predicted, confirmed, failed })
+        let kind = |(kind, &[predicted, confirmed, failed]): (&AnomalyKind, &[u64; 3])| {
+            (kind.name(), KindFields { predicted, confirmed, failed })
         };
         PredictionFields {
             predicted: figures.predicted,

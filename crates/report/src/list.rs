@@ -22,7 +22,7 @@ impl<'a> List<'a> {
                 format!("{}:{}: {}", line.file, line.line, finding.kind)
             }
             Some(line) => format!("{}:{}: {} in {}", line.file, line.line, finding.kind, line.function),
-            None => finding.kind.to_owned(),
+            None => finding.kind.to_string(),
         };
         if let Some(test) = &finding.test {
             text += &format!(", test {test}");
@@ -46,13 +46,14 @@ impl Reporter for List<'_> {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_hunt::SourceLine;
+    use threadbare_hunt::{FindingKind, SourceLine};
+    use threadbare_trace::FailureKind;
 
     use super::*;
 
     fn line(locations: Vec<SourceLine>, test: Option<&str>) -> String {
         let finding = Finding {
-            kind: "deadlock",
+            kind: FindingKind::Failure(FailureKind::Deadlock),
             failure: String::new(),
             locations,
             variables: Vec::new(),

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Items by key, smallest first, in batches: what a run leads to comes together, and most of it is never reached.
-/// When they take too much memory, the later half of every batch is dropped, and then the last batches.
+/// A queue of items, ordered by key, smallest first.
+///
+/// The items that one run leads to are kept together as a batch, since most of them are never reached. When the queue
+/// takes too much memory, the later half of every batch is dropped, and then the last batches.
 #[derive(Debug)]
 pub struct Backlog<K, T> {
     /// By the key of their first item.
@@ -79,7 +81,8 @@ impl<K: Ord + Clone, T> Backlog<K, T> {
         self.pop_wanted(|_| true)
     }
 
-    /// Takes out the first of the first batch that begins with one that is `wanted`; the very first if there is none.
+    /// Takes out the first item of the first batch whose first item is `wanted`. If there is no such batch, takes out the
+    /// first item of all.
     pub fn pop_wanted(&mut self, wanted: impl Fn(&T) -> bool) -> Option<(K, T)> {
         let (key, _) =
             self.batches.iter().find(|(_, batch)| wanted(&batch.first)).or(self.batches.iter().next())?;

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`strategy`] | the trait [`Strategy`] and what it speaks in: [`StrategyEntry`], [`Schedule`], [`Token`], [`Next`], [`Conclusion`] |
 //! | [`feedback`] | what a strategy is told of a run |
+//! | [`anomaly`] | what a strategy may conclude besides failures: [`Anomaly`], its [`AnomalyKind`], [`Evidence`] |
 //! | [`knowledge`] | what becomes known of the program as a search goes: shared memory, threads, length |
 //! | [`general`] | the strategies that are no method of their own: `dfs`, `random`, `pct`, `pos`, `surw`, the two bounds |
 //! | [`reorder`] | what a trace says of its events, and other schedules of the same events |
@@ -29,6 +30,7 @@
 //! assert_eq!(schedule.method, "coin");
 //! ```
 
+pub mod anomaly;
 pub mod backlog;
 pub mod feedback;
 pub mod general;
@@ -38,11 +40,9 @@ pub mod reorder;
 pub mod strategy;
 pub mod tuple;
 
+pub use anomaly::{Anomaly, AnomalyKind, Evidence, Harm, Participant};
 pub use feedback::{CodePoint, Decision, Feedback, Operation, Recording};
 pub use knowledge::Knowledge;
 pub use one_worker::{Answered, Search, run_schedule};
-pub use strategy::{
-    Anomaly, Conclusion, Evidence, Harm, Next, Outstanding, Participant, Schedule, Settings, Strategy,
-    StrategyEntry, Token,
-};
+pub use strategy::{Conclusion, Next, Outstanding, Schedule, Settings, Strategy, StrategyEntry, Token};
 pub use tuple::{InvalidTuple, Tuple, Variables};

@@ -1,6 +1,9 @@
 //! Ask, run, tell: the loop of one worker.
 //!
-//! Whoever has several workers makes the runs elsewhere, by [`run_schedule`], and tells the strategy itself.
+//! There are two such loops. This one has one run at a time and tells the strategy of each before it asks for the next, so
+//! that a search is the same whenever it is made: tests and measurements use it. The session of a hunt asks for a round
+//! of schedules, lets several workers run them by [`run_schedule`], and between two rounds looks at the budget, at the
+//! lengths of runs and at what was found. With one worker that would be this loop and a great deal that it does not need.
 
 use threadbare_executor::{Keep, Run, RunError, Worker};
 
@@ -17,6 +20,8 @@ pub fn run_schedule<'w>(worker: &'w mut Worker, schedule: &Schedule) -> Result<R
 pub struct Search<'a> {
     worker: &'a mut Worker,
     strategy: &'a mut dyn Strategy,
+    /// The snapshots to keep, if not those that [`run_schedule`] keeps.
+    snapshots: Option<Option<Keep>>,
 }
 
 /// A schedule that was run, and what came of it.
@@ -27,7 +32,12 @@ pub struct Answered {
 
 impl<'a> Search<'a> {
     pub fn new(worker: &'a mut Worker, strategy: &'a mut dyn Strategy) -> Search<'a> {
-        Search { worker, strategy }
+        Search { worker, strategy, snapshots: None }
+    }
+
+    /// The same search, with these snapshots instead of those that its schedules call for.
+    pub fn with_snapshots(self, snapshots: Option<Keep>) -> Search<'a> {
+        Search { snapshots: Some(snapshots), ..self }
     }
 
     /// The next step, whose run is shown to `look` before the next one overwrites it; `None` when the strategy is
@@ -35,7 +45,13 @@ impl<'a> Search<'a> {
     pub fn step(&mut self, look: impl FnOnce(&Run<'_>)) -> Result<Option<Answered>, RunError> {
         // With one run at a time there is never anything to wait for.
         let Next::Run(schedule) = self.strategy.ask() else { return Ok(None) };
-        let run = run_schedule(self.worker, &schedule)?;
+        let run = match self.snapshots {
+            None => run_schedule(self.worker, &schedule)?,
+            Some(snapshots) => {
+                self.worker.keep_snapshots(snapshots);
+                self.worker.run(&schedule.plan)?
+            }
+        };
         look(&run);
         let feedback = Feedback::of(&run, &schedule);
         self.strategy.tell(schedule.token, &feedback);

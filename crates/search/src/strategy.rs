@@ -1,10 +1,10 @@
 //! The contract between a strategy and whoever runs what it asks for.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use threadbare_trace::{EventKind, Location, Plan, ThreadId, Trace};
+use threadbare_trace::Plan;
 
+use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::{Feedback, Tuple};
 
 /// Decides which schedules are tried, and in which order.
@@ -156,67 +156,9 @@ pub enum Conclusion {
     /// a run.
     Analysed { events: u64, infeasible: u64 },
     /// An anomaly of this kind was predicted for the first time.
-    Predicted { kind: &'static str },
+    Predicted { kind: AnomalyKind },
     /// The trace of a run cannot be analysed, for this reason.
     NotAnalysed { reason: String },
     /// An anomaly was predicted, and a run showed it.
     Confirmed { anomaly: Box<Anomaly>, evidence: Box<Evidence> },
-}
-
-/// A pattern of events that no serial program would have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anomaly {
-    /// `data-race`, `atomicity-violation`, …
-    pub kind: &'static str,
-    /// What the trace alone says: `witnessed` or `possible`.
-    pub label: &'static str,
-    /// The name of the pattern; empty for a deadlock.
-    pub pattern: String,
-    /// `critical-section` or `function`, where the anomaly is about units of work.
-    pub unit: Option<&'static str>,
-    /// For how many combinations of threads and variables it was found.
-    pub count: u64,
-    /// Its events, in the order of the pattern.
-    pub participants: Vec<Participant>,
-    /// The same for the same anomaly in another run of the program.
-    pub identity: String,
-}
-
-/// One event of an anomaly.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Participant {
-    pub thread: ThreadId,
-    pub kind: EventKind,
-    pub variable: String,
-    pub location: Location,
-}
-
-/// The run that showed an anomaly.
-#[derive(Clone, Debug)]
-pub struct Evidence {
-    /// The plan that the run was made by, with all of its schedule forced.
-    pub plan: Plan,
-    pub trace: Arc<Trace>,
-    pub harm: Harm,
-}
-
-/// What an anomaly did to the run that showed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Harm {
-    /// The run failed.
-    Failure,
-    /// Variables ended with values that they have after no serial order of the units of work.
-    Values,
-    /// Nothing that was seen. It may still matter, hence the question mark in reports.
-    None,
-}
-
-impl Harm {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Harm::Failure => "failure",
-            Harm::Values => "values",
-            Harm::None => "benign?",
-        }
-    }
 }

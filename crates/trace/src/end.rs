@@ -3,6 +3,8 @@
 //! [`End`] is generic over how it names a place. What the process itself leaves behind has addresses; a trace has
 //! indices into its tables ([`TracePlace`]). [`End::map`] turns one into the other.
 
+use std::fmt;
+
 use crate::event::named_bytes;
 use crate::{FailureKind, LocationIndex, StackIndex, ThreadIndex};
 
@@ -17,6 +19,21 @@ named_bytes! {
         MemoryLimit = 4, "memory-limit";
         Diverged = 5, "diverged";
         Unsupported = 6, "unsupported";
+    }
+}
+
+impl EndKind {
+    /// The words for it on the screen. Where an end has words of its own, they follow after a colon.
+    pub const fn text(self) -> &'static str {
+        match self {
+            EndKind::Finished => "finished without a failure",
+            EndKind::Failed => "failed",
+            EndKind::EventBound => "stopped at the bound on events, but was getting somewhere",
+            EndKind::TimeLimit => "stopped at the time limit",
+            EndKind::MemoryLimit => "stopped at the memory limit",
+            EndKind::Diverged => "left its schedule",
+            EndKind::Unsupported => "not supported",
+        }
     }
 }
 
@@ -78,6 +95,36 @@ pub struct TracePlace {
     pub location: LocationIndex,
     /// The calls that led there; empty when unknown.
     pub stack: StackIndex,
+}
+
+/// `what: message`, or `what` alone where there is no message.
+fn write_with_message(f: &mut fmt::Formatter<'_>, what: impl fmt::Display, message: &str) -> fmt::Result {
+    match message {
+        "" => write!(f, "{what}"),
+        _ => write!(f, "{what}: {message}"),
+    }
+}
+
+/// The kind and the failure's own words: `assertion failed: sum == 200`.
+impl<P> fmt::Display for Failure<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_with_message(f, self.kind, &self.message)
+    }
+}
+
+/// How the run ended, in one line, without places.
+impl<P> fmt::Display for End<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = self.kind().text();
+        match self {
+            End::Failed(failure) => failure.fmt(f),
+            End::Diverged { step, reason } => {
+                write_with_message(f, format_args!("{text} at step {step}"), reason)
+            }
+            End::Unsupported { message, .. } => write_with_message(f, text, message),
+            End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => f.write_str(text),
+        }
+    }
 }
 
 impl<P> Failure<P> {
@@ -147,5 +194,30 @@ impl<P> End<P> {
             End::Diverged { step, reason } => End::Diverged { step, reason },
             End::Unsupported { message, at } => End::Unsupported { message, at: place(at) },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Protects the words that people know. Every command and every report has them from here.
+    #[test]
+    fn every_end_has_its_words() {
+        let failed = |message: &str| End::Failed(Failure::new(FailureKind::Panic, message, ()));
+        let diverged = |reason: &str| End::Diverged { step: 3, reason: reason.into() };
+        let text = |end: End<()>| end.to_string();
+        assert_eq!(text(End::Finished), "finished without a failure");
+        assert_eq!(text(failed("")), "panicked");
+        assert_eq!(text(failed("no account")), "panicked: no account");
+        assert_eq!(text(End::EventBound), "stopped at the bound on events, but was getting somewhere");
+        assert_eq!(text(End::TimeLimit { at: None }), "stopped at the time limit");
+        assert_eq!(text(End::MemoryLimit), "stopped at the memory limit");
+        assert_eq!(
+            text(diverged("thread 0.1 has ended")),
+            "left its schedule at step 3: thread 0.1 has ended"
+        );
+        assert_eq!(text(diverged("")), "left its schedule at step 3");
+        assert_eq!(text(End::Unsupported { message: "fork".into(), at: () }), "not supported: fork");
     }
 }

@@ -14,17 +14,11 @@ impl Trace {
     /// How the run ended, in a few words: `use after free: write of 4 bytes; allocated by thread 0 in make (a.c:3)`.
     /// This is the `failure` of `--json`.
     pub fn end_text(&self) -> String {
-        match &self.end {
-            End::Finished => "finished".into(),
-            End::Failed(failure) => match self.failure_message().as_deref() {
-                None | Some("") => failure.kind.to_string(),
-                Some(message) => format!("{}: {message}", failure.kind),
-            },
-            End::EventBound => "stopped at the bound on events".into(),
-            End::TimeLimit { .. } => "stopped at the time limit".into(),
-            End::MemoryLimit => "stopped at the memory limit".into(),
-            End::Diverged { reason, .. } => format!("diverged: {reason}"),
-            End::Unsupported { message, .. } => format!("not supported: {message}"),
+        match (&self.end, self.failure_message()) {
+            (End::Failed(Failure { kind, .. }), Some(message)) => {
+                Failure::new(*kind, message, ()).to_string()
+            }
+            (end, _) => end.to_string(),
         }
     }
 
@@ -34,22 +28,19 @@ impl Trace {
         self.message(SourceLines::Shown)
     }
 
-    /// The same message without source lines: it is the same after a rebuild that moved them. This is the `message`
-    /// of a clip.
+    /// The same message without the source lines of related places: it is the same after a rebuild that moved them.
+    /// The failure's own words stay as they are. This is the `message` of a clip.
     pub fn lasting_failure_message(&self) -> Option<String> {
         self.message(SourceLines::LeftOut)
     }
 
     fn message(&self, lines: SourceLines) -> Option<String> {
         let failure = self.end.failure()?;
-        let mut own = match failure.kind {
+        let own = match failure.kind {
             // A trace from a file of version 1 has these words in its message already.
             FailureKind::DataRace if failure.message.is_empty() => self.race(failure),
             _ => failure.message.clone(),
         };
-        if lines == SourceLines::LeftOut {
-            own = without_lines(&own);
-        }
         let origins = failure.related.iter().filter_map(|related| match related.role {
             Role::Allocated | Role::Freed => Some(self.origin(related.role.name(), related.at, lines)),
             Role::OtherAccess => None,
@@ -89,29 +80,6 @@ impl Trace {
         let names = names.join(", called from ");
         format!("{verb} by thread {} in {names}", self.thread(at.thread))
     }
-}
-
-/// A message without its places, such as ` (account.c:12)`: lines may move.
-fn without_lines(message: &str) -> String {
-    let mut kept = String::new();
-    let mut rest = message;
-    while let Some((before, after)) = rest.split_once(" (") {
-        kept += before;
-        let place = after.split_once(')').filter(|(place, _)| is_line(place));
-        rest = match place {
-            Some((_, after)) => after,
-            None => {
-                kept += " (";
-                after
-            }
-        };
-    }
-    kept + rest
-}
-
-/// `account.c:12`.
-fn is_line(text: &str) -> bool {
-    text.rsplit_once(':').is_some_and(|(file, line)| !file.contains('(') && line.parse::<u32>().is_ok())
 }
 
 #[cfg(test)]
@@ -210,15 +178,5 @@ mod tests {
         let end = End::Failed(Failure::new(FailureKind::Deadlock, "", TracePlace::default()));
         assert_eq!(trace(end).end_text(), "deadlock");
         assert_eq!(trace(End::Finished).failure_message(), None);
-    }
-
-    /// Protects clips from lines that move in the program's own words.
-    #[test]
-    fn lines_are_taken_out_of_a_message_and_nothing_else() {
-        let message = "freed (twice); allocated by thread 0 in make(int) (a b.c:12), called from main (int)";
-        let kept = "freed (twice); allocated by thread 0 in make(int), called from main (int)";
-        assert_eq!(without_lines(message), kept);
-        assert_eq!(without_lines(kept), kept);
-        assert_eq!(without_lines("f (x) == g (:"), "f (x) == g (:");
     }
 }

@@ -1,5 +1,6 @@
-//! A small fast hash, for keys that nobody chooses to do harm. It is the same in every process; the standard one would
-//! ask the kernel for randomness.
+//! Small fast hashes. They are the same in every process, and they do not resist an attacker who chooses the keys.
+//!
+//! [`Mix`] and [`mix`] serve the runtime alone. The hash of the standard library would ask the kernel for randomness.
 
 use std::hash::{BuildHasherDefault, Hasher as _};
 
@@ -47,14 +48,14 @@ pub fn mix(words: impl IntoIterator<Item = u64>) -> u64 {
     Random(mix.finish()).next()
 }
 
-/// FNV-1a: tells whether bytes are what they were, unless somebody means to deceive.
+/// The FNV-1a hash of the bytes, in 64 bits. It shows accidental changes, and no deliberate ones.
 pub fn fingerprint(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The same in 32 bits, for the names of files.
+/// The FNV-1a hash in 32 bits, for the names of files.
 pub fn short_fingerprint(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

@@ -37,7 +37,7 @@ pub mod trace;
 
 pub use code_class::CodeClass;
 pub use end::{End, EndKind, Failure, Related, Role, TracePlace};
-pub use event::{Event, EventKind, MemoryOrder, Outcome};
+pub use event::{Event, EventKind, LockEffect, MemoryOrder, Outcome};
 pub use failure::FailureKind;
 pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex};
 pub use location::{Frame, Location, Site};

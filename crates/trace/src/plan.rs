@@ -11,9 +11,9 @@ use crate::{EventKind, ThreadId, ThreadIndex};
 /// outlives a build is a clip (crate `formats`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Who goes first, turn by turn; a turn that cannot be taken ends the run as diverged.
+    /// The threads that run first, turn by turn. A turn that cannot be taken ends the run as diverged.
     pub turns: Vec<Turns>,
-    /// Then come these.
+    /// The steps that are forced after the turns.
     pub steps: Vec<Step>,
     /// What happens when a step cannot be taken: a strict plan ends the run there as diverged, a loose one
     /// passes the step over.
@@ -24,15 +24,15 @@ pub struct Plan {
     pub tracked: Tracked,
     /// Also find out which other memory is shared, for later plans. Does not change the schedule.
     pub learn: bool,
-    /// Record data races: two threads that stand before accesses to the same memory, one of them a write.
+    /// Record data races. In a data race two threads stand before accesses to the same memory, and one of them writes.
     pub races: bool,
-    /// End the run when that happens at these addresses of code (in order).
+    /// End the run at a data race between these two addresses of code. The smaller address comes first.
     pub race: Option<[u64; 2]>,
     /// Record function entry and exit.
     pub functions: bool,
-    /// Record every decision: who could have gone on, and the state that the program was in.
+    /// Record every decision: the threads that were enabled, and the state of the program.
     pub decisions: bool,
-    /// So many waits for a condition or a futex may end in a run without anybody having notified them.
+    /// How many waits for a condition or a futex may end in a run without a notification.
     pub spurious: u32,
     /// The run is ended after this many events; a livelock if nothing moved by then.
     pub max_events: u64,

@@ -56,21 +56,25 @@ fn plan() -> impl Strategy<Value = Plan> {
     let turns =
         any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread: ThreadIndex::new(thread), count });
     let steps = (vec(turns, 0..6), vec(step(), 0..6));
-    (steps, policy(), vec(extent(), 0..6), any::<[bool; 3]>(), any::<[u64; 2]>()).prop_map(
-        |((turns, steps), policy, extents, [strict, learn, functions], [max_events, seed])| Plan {
-            turns,
-            decisions: functions,
-            spurious: seed as u32,
-            races: learn,
-            race: strict.then_some([max_events, seed]),
-            steps,
-            strict,
-            policy,
-            tracked: extents.into_iter().collect(),
-            learn,
-            functions,
-            max_events,
-            seed,
+    let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), proptest::option::of(any::<[u64; 2]>()));
+    (steps, policy(), vec(extent(), 0..6), any::<[bool; 5]>(), numbers).prop_map(
+        |((turns, steps), policy, extents, flags, (max_events, seed, spurious, race))| {
+            let [strict, learn, functions, decisions, races] = flags;
+            Plan {
+                turns,
+                decisions,
+                spurious,
+                races,
+                race,
+                steps,
+                strict,
+                policy,
+                tracked: extents.into_iter().collect(),
+                learn,
+                functions,
+                max_events,
+                seed,
+            }
         },
     )
 }

@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use exhaust::exhaust;
-use threadbare_executor::{Input, Limits, Run, RunEnd, Target, Worker};
-use threadbare_trace::{End, EventKind, Plan, Policy, Tracked};
+use threadbare_executor::{Input, Limits, Run, RunEnd, Target, Worker, learn};
+use threadbare_trace::{End, EventKind, Plan, Policy};
 use threadbare_wire::Record;
 
 /// A program, built in a directory that goes away with it.
@@ -132,18 +132,9 @@ const PRIORITY_RUNS: u64 = 50;
 const MAX_RUNS: u64 = 5_000;
 
 impl Subject {
-    /// Finds out what is shared, until nothing new turns up.
+    /// Finds out what is shared.
     pub fn learn(&mut self) {
-        let mut tracked = Tracked::default();
-        for seed in 0..6 {
-            let policy = if seed == 0 { Policy::RunToBlock } else { Policy::Random { seed } };
-            let plan = Plan { learn: true, policy, tracked: tracked.clone(), ..self.plan.clone() };
-            let learnt = self.run(&plan).learnt();
-            if !tracked.extend(learnt) && seed > 2 {
-                break;
-            }
-        }
-        self.plan.tracked = tracked;
+        learn(&mut self.worker, &mut self.plan).unwrap_or_else(|error| panic!("{}: {error}", self.name));
     }
 
     pub fn run(&mut self, plan: &Plan) -> Run<'_> {

@@ -4,7 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::text::{read_text, read_word};
-use super::{Clip, ClipEvent, ClipExtent, ClipInput, ClipStep, ClipUntil, VERSION};
+use super::{
+    Clip, ClipEvent, ClipExtent, ClipInput, ClipSite, ClipStep, ClipUntil, OLDEST_VERSION, SiteIndex, VERSION,
+};
 use threadbare_trace::{EventKind, Site, ThreadId};
 
 /// A clip could not be read.
@@ -43,10 +45,10 @@ impl FromStr for Clip {
     fn from_str(text: &str) -> Result<Clip, ClipError> {
         let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
         let (_, head) = lines.next().unwrap_or((1, ""));
-        read_head(head).map_err(|message| ClipError { line: 1, message })?;
+        let version = read_head(head).map_err(|message| ClipError { line: 1, message })?;
 
         let mut fields = Fields::default();
-        let mut lists = Lists::default();
+        let mut lists = Lists { version, ..Lists::default() };
         // How many sections have begun or been left out.
         let mut begun = 0;
         let mut last_line = 1;
@@ -66,14 +68,16 @@ impl FromStr for Clip {
     }
 }
 
-fn read_head(line: &str) -> Result<(), String> {
+/// The version of the clip.
+fn read_head(line: &str) -> Result<u32, String> {
     let version = line
         .strip_prefix("threadbare clip ")
         .ok_or_else(|| format!("expected a clip, which begins with `threadbare clip {VERSION}`"))?;
-    if version == VERSION.to_string() {
-        return Ok(());
-    }
-    Err(format!("the clip is of version {version}, and this build of Threadbare reads version {VERSION}"))
+    (OLDEST_VERSION..=VERSION).find(|known| version == known.to_string()).ok_or_else(|| {
+        format!(
+            "the clip is of version {version}, and this build of Threadbare reads versions up to {VERSION}"
+        )
+    })
 }
 
 /// The index of the section that begins, given how many did before.
@@ -161,7 +165,8 @@ fn set<T>(field: &mut Option<T>, key: &str, value: T) -> Result<(), String> {
 /// What stands in the sections.
 #[derive(Default)]
 struct Lists {
-    sites: Vec<Site>,
+    version: u32,
+    sites: Vec<ClipSite>,
     tracked: Vec<ClipExtent>,
     steps: Vec<ClipStep>,
     events: Vec<ClipEvent>,
@@ -170,7 +175,7 @@ struct Lists {
 impl Lists {
     /// Reads a line of the section with this index.
     fn read(&mut self, section: usize, line: &str) -> Result<(), String> {
-        let mut words = Words { rest: line, sites: self.sites.len() };
+        let mut words = Words { rest: line, sites: self.sites.len(), version: self.version };
         match SECTIONS[section] {
             "[sites]" => self.sites.push(words.site()?),
             "[tracked]" => self.tracked.push(words.extent()?),
@@ -186,6 +191,8 @@ struct Words<'a> {
     rest: &'a str,
     /// How many sites there are to refer to.
     sites: usize,
+    /// The version of the clip.
+    version: u32,
 }
 
 impl<'a> Words<'a> {
@@ -208,12 +215,12 @@ impl<'a> Words<'a> {
     }
 
     /// A site that the line may refer to here.
-    fn site_reference(&mut self) -> Result<Option<u32>, String> {
+    fn site_reference(&mut self) -> Result<Option<SiteIndex>, String> {
         if !self.rest.starts_with('@') {
             return Ok(None);
         }
-        let index = number(&self.word("a site")?[1..], "a site's number after `@`")?;
-        if index as usize >= self.sites {
+        let index = SiteIndex::new(number(&self.word("a site")?[1..], "a site's number after `@`")?);
+        if index.index() >= self.sites {
             return Err(format!("expected one of the {} sites above, found `@{index}`", self.sites));
         }
         Ok(Some(index))
@@ -236,12 +243,16 @@ impl<'a> Words<'a> {
         }
     }
 
-    fn site(&mut self) -> Result<Site, String> {
+    fn site(&mut self) -> Result<ClipSite, String> {
         let index: usize = number(self.word("a site's number")?, "a site's number")?;
         if index != self.sites {
             return Err(format!("expected site {} to come next, found site {index}", self.sites));
         }
-        let function = read_word(self.word("a function")?)?;
+        let function = self.word("a function")?;
+        if self.rest.is_empty() && function.starts_with("0x") && self.version > 1 {
+            return Ok(ClipSite::Address(number(function, "an address")?));
+        }
+        let function = read_word(function)?;
         let place = self.word("a place such as `account.c:42:18`")?;
         let mut parts = place.rsplitn(3, ':');
         let (Some(column), Some(line), Some(file)) = (parts.next(), parts.next(), parts.next()) else {
@@ -257,8 +268,17 @@ impl<'a> Words<'a> {
             text: String::new(),
         };
         match self.word("`|` and the source line")? {
-            "|" => Ok(Site { text: read_text(self.rest)?, ..site }),
+            "|" => Ok(self.understood(Site { text: read_text(self.rest)?, ..site })),
             other => Err(format!("expected `|` and the source line, found `{other}`")),
+        }
+    }
+
+    /// What a site with all its words stands for. In version 1 that may be an address.
+    fn understood(&self, site: Site) -> ClipSite {
+        let is_bare = site == Site { function: site.function.clone(), ..Site::default() };
+        match site.function.strip_prefix("0x").map(|digits| u64::from_str_radix(digits, 16)) {
+            Some(Ok(address)) if self.version == 1 && is_bare => ClipSite::Address(address),
+            _ => ClipSite::Source(site),
         }
     }
 

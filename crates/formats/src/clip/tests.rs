@@ -9,7 +9,7 @@ use threadbare_trace::arbitrary::{kind, number, text, thread};
 
 /// What the module's documentation shows.
 const EXAMPLE: &str = "\
-threadbare clip 1
+threadbare clip 2
 target subjects/c/account_ring.c
 compiler-argument -DFIXED
 argument 2
@@ -23,6 +23,7 @@ spurious-wakeups 2
 [sites]
 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
 1 transfer account_ring.c:42:18 __tsan_write4 0 | to->amount = amount + 100;
+2 0x7ffff7e01234
 
 [tracked]
 global accounts 0..80
@@ -38,23 +39,26 @@ memory 0x7ffff0000000..0x7ffff0001000
 0 fork @0 thread 0.1
 0.1 begin
 0.1 write @1 accounts[1].amount
+0.1 unlock @2 lock
 ";
 
 fn example() -> Clip {
     let child = ThreadId::main().child(1);
-    let site = |function: &str, line, column, callee: &str, text: &str| Site {
-        function: function.into(),
-        file: "account_ring.c".into(),
-        line,
-        column,
-        text: text.into(),
-        callee: callee.into(),
-        nth: 0,
+    let site = |function: &str, line, column, callee: &str, text: &str| {
+        ClipSite::Source(Site {
+            function: function.into(),
+            file: "account_ring.c".into(),
+            line,
+            column,
+            text: text.into(),
+            callee: callee.into(),
+            nth: 0,
+        })
     };
     let event = |thread: &ThreadId, kind, site, object: &str| ClipEvent {
         thread: thread.clone(),
         kind,
-        site,
+        site: Option::map(site, SiteIndex::new),
         object: object.into(),
     };
     Clip {
@@ -73,17 +77,22 @@ fn example() -> Clip {
         sites: vec![
             site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
             site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
+            ClipSite::Address(0x7fff_f7e0_1234),
         ],
         tracked: vec![
             ClipExtent::Global { symbol: "accounts".into(), offset: 0, len: 80 },
-            ClipExtent::Heap { calls: vec![0, 1], start: 8, len: 8 },
+            ClipExtent::Heap { calls: [0, 1].map(SiteIndex::new).to_vec(), start: 8, len: 8 },
             ClipExtent::Stack { thread: child.clone(), start: -48, len: 8 },
             ClipExtent::Memory { start: 0x7fff_f000_0000, len: 0x1000 },
         ],
         steps: vec![
             ClipStep {
                 thread: child.clone(),
-                until: ClipUntil::Before { kind: EventKind::Write, site: Some(1), occurrence: 2 },
+                until: ClipUntil::Before {
+                    kind: EventKind::Write,
+                    site: Some(SiteIndex::new(1)),
+                    occurrence: 2,
+                },
             },
             ClipStep { thread: ThreadId::main(), until: ClipUntil::End },
         ],
@@ -91,6 +100,7 @@ fn example() -> Clip {
             event(&ThreadId::main(), EventKind::Fork, Some(0), "thread 0.1"),
             event(&child, EventKind::Begin, None, ""),
             event(&child, EventKind::Write, Some(1), "accounts[1].amount"),
+            event(&child, EventKind::Unlock, Some(2), "lock"),
         ],
     }
 }
@@ -131,6 +141,21 @@ fn empty_sections_may_be_left_out() {
     assert_eq!((clip.message.as_str(), clip.seed, clip.sites.len(), clip.events.len()), ("", 16, 0, 1));
 }
 
+/// Protects clips of users: an address of version 1 looked like a function.
+#[test]
+fn version_1_is_still_read() {
+    let site = |line: &str| {
+        let text =
+            format!("threadbare clip 1\ntarget a\nfinding\nmessage\nseed 0\nmax-events 5\n[sites]\n0 {line}");
+        text.parse::<Clip>().map(|clip| clip.site(SiteIndex::new(0)).clone())
+    };
+    let function = |function: &str| ClipSite::Source(Site { function: function.into(), ..Site::default() });
+    assert_eq!(site("0x7ffff7e01234 -:0:0 - 0 |"), Ok(ClipSite::Address(0x7fff_f7e0_1234)));
+    assert_eq!(site("0xcafe_babe -:0:0 - 0 |"), Ok(function("0xcafe_babe")));
+    assert_eq!(site("main -:0:0 - 0 |"), Ok(function("main")));
+    assert!(site("0x7ffff7e01234").is_err(), "the short form is of version 2");
+}
+
 #[test]
 fn strange_strings_are_escaped_and_plain_ones_are_not() {
     let texts = [
@@ -148,7 +173,8 @@ fn strange_strings_are_escaped_and_plain_ones_are_not() {
     let words = [("", "-"), ("-", r"\-"), ("-x", "-x"), ("a b:c", r"a\sb:c"), ("f<T, U>", r"f<T,\sU>")];
     for (word, written) in words {
         let mut clip = example();
-        (clip.sites[0].function, clip.sites[0].file) = (word.into(), word.into());
+        let ClipSite::Source(site) = &mut clip.sites[0] else { panic!("the first site is in the source") };
+        (site.function, site.file) = (word.into(), word.into());
         let start = format!("0 {written} {written}:60:5 pthread_create ");
         assert!(clip.to_string().lines().any(|line| line.starts_with(&start)), "{clip}");
         assert_eq!(clip.to_string().parse(), Ok(clip));
@@ -175,12 +201,12 @@ fn errors_say_which_line_and_what_was_expected() {
         EXAMPLE.replacen(from, to, 1).parse::<Clip>().expect_err("the clip is broken").to_string()
     };
     assert_eq!(
-        error("clip 1", "clip 2"),
-        "line 1: the clip is of version 2, and this build of Threadbare reads version 1"
+        error("clip 2", "clip 3"),
+        "line 1: the clip is of version 3, and this build of Threadbare reads versions up to 2"
     );
     assert_eq!(
         error("threadbare", "\nthreadbare"),
-        "line 1: expected a clip, which begins with `threadbare clip 1`"
+        "line 1: expected a clip, which begins with `threadbare clip 2`"
     );
     assert_eq!(
         error("argument 2", "arguments 2"),
@@ -204,7 +230,7 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 29: expected a line that begins with `finding`, found none before the sections"
+        "line 31: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
@@ -212,7 +238,7 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 26: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 27: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
     );
     assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 14: expected site 1 to come next, found site 2");
     assert_eq!(
@@ -220,18 +246,18 @@ fn errors_say_which_line_and_what_was_expected() {
         "line 13: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
     assert_eq!(error(" | to->", " to->"), "line 14: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @2 8..16"), "line 18: expected one of the 2 sites above, found `@2`");
-    assert_eq!(error("8..16", "16..8"), "line 18: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 19: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 17: expected the end of the line, found `9`");
+    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 19: expected one of the 3 sites above, found `@3`");
+    assert_eq!(error("8..16", "16..8"), "line 19: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 20: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 18: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 17: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 18: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 23: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 23: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 28: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 27: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 24: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 24: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 29: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 28: expected an event kind, found a second blank");
 }
 
 #[test]
@@ -244,7 +270,11 @@ fn bytes_that_are_not_text_have_a_line_too() {
     assert_eq!(error.to_string(), "line 3: expected text, found bytes that are not UTF-8");
 }
 
-fn site() -> impl Strategy<Value = Site> {
+fn site() -> impl Strategy<Value = ClipSite> {
+    prop_oneof![source().prop_map(ClipSite::Source), any::<u64>().prop_map(ClipSite::Address)]
+}
+
+fn source() -> impl Strategy<Value = Site> {
     ([text(), text(), text(), text()], any::<[u32; 3]>()).prop_map(
         |([function, file, text, callee], [line, column, nth])| Site {
             function,
@@ -258,6 +288,10 @@ fn site() -> impl Strategy<Value = Site> {
     )
 }
 
+fn site_index() -> impl Strategy<Value = SiteIndex> {
+    any::<u32>().prop_map(SiteIndex::new)
+}
+
 /// Extents whose sites are not in range yet.
 fn extent() -> impl Strategy<Value = ClipExtent> {
     prop_oneof![
@@ -266,7 +300,7 @@ fn extent() -> impl Strategy<Value = ClipExtent> {
             offset,
             len
         }),
-        (vec(any::<u32>(), 0..4), number(), number()).prop_map(|(calls, start, len)| ClipExtent::Heap {
+        (vec(site_index(), 0..4), number(), number()).prop_map(|(calls, start, len)| ClipExtent::Heap {
             calls,
             start,
             len
@@ -282,7 +316,7 @@ fn extent() -> impl Strategy<Value = ClipExtent> {
 
 fn step() -> impl Strategy<Value = ClipStep> {
     let until = prop_oneof![
-        (kind(), option::of(any::<u32>()), any::<u32>())
+        (kind(), option::of(site_index()), any::<u32>())
             .prop_map(|(kind, site, occurrence)| ClipUntil::Before { kind, site, occurrence }),
         Just(ClipUntil::End),
     ];
@@ -290,7 +324,7 @@ fn step() -> impl Strategy<Value = ClipStep> {
 }
 
 fn event() -> impl Strategy<Value = ClipEvent> {
-    (thread(), kind(), option::of(any::<u32>()), text()).prop_map(|(thread, kind, site, object)| ClipEvent {
+    (thread(), kind(), option::of(site_index()), text()).prop_map(|(thread, kind, site, object)| ClipEvent {
         thread,
         kind,
         site,
@@ -311,18 +345,18 @@ fn clip() -> impl Strategy<Value = Clip> {
             [seed, max_events],
             (sites, mut tracked, mut steps, mut events),
         )| {
-            let count = sites.len() as u32;
+            let bring_into_range = |site: &mut SiteIndex| *site = SiteIndex::at(site.index() % sites.len());
             for extent in &mut tracked {
                 if let ClipExtent::Heap { calls, .. } = extent {
-                    calls.iter_mut().for_each(|call| *call %= count);
+                    calls.iter_mut().for_each(bring_into_range);
                 }
             }
             for step in &mut steps {
                 if let ClipUntil::Before { site: Some(site), .. } = &mut step.until {
-                    *site %= count;
+                    bring_into_range(site);
                 }
             }
-            events.iter_mut().filter_map(|event| event.site.as_mut()).for_each(|site| *site %= count);
+            events.iter_mut().filter_map(|event| event.site.as_mut()).for_each(bring_into_range);
             Clip {
                 target,
                 compiler_arguments,
@@ -365,7 +399,7 @@ proptest! {
     ) {
         let text = clip.to_string();
         let lines: Vec<&str> = text.lines().collect();
-        let mut shuffled = String::from("threadbare clip 1\n");
+        let mut shuffled = String::from("threadbare clip 2\n");
         for index in order {
             shuffled.push_str(lines[index.index(lines.len())]);
             shuffled.push('\n');

@@ -1,10 +1,12 @@
 //! A trace as lines of JSON.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, Write};
 
+use serde::{Serialize, Serializer};
 use threadbare_trace::{
-    End, Event, EventKind, LocationIndex, ObjectIndex, Pending, ThreadIndex, Trace, TracePlace,
+    End, EndKind, Event, EventKind, FailureKind, Location, LocationIndex, MemoryOrder, ObjectIndex, Outcome,
+    Pending, Role, ThreadId, Trace, TracePlace,
 };
 
 /// Writes the trace as JSON, one object a line.
@@ -30,187 +32,196 @@ use threadbare_trace::{
 /// - `pending` lists what threads were about to do: `thread`, `kind`, `object`, `location`, `function`, whether it
 ///   was `blocked`, and by which threads (`holders`).
 pub fn json(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
-    let mut line = Line::default();
-    line.text("program", &trace.program);
-    line.list("arguments", &trace.arguments, |line, argument| line.value(argument));
-    line.list("threads", &trace.threads, |line, thread| line.value(thread));
-    line.raw("events", trace.events.len());
-    line.write(out)?;
+    write_line(out, &RunLine::of(trace))?;
     for event in &trace.events {
-        describe_event(&mut line, trace, event);
-        line.write(out)?;
+        write_line(out, &EventLine::of(trace, event))?;
     }
-    describe_end(&mut line, trace);
-    line.write(out)
+    write_line(out, &EndLine::of(trace))
 }
 
-fn describe_event(line: &mut Line, trace: &Trace, event: &Event) {
-    line.thread(trace, event.thread);
-    line.text("kind", event.kind);
-    line.object(trace, event.object);
-    line.location(trace, event.location);
-    if event.size != 0 {
-        line.raw("size", event.size);
-    }
-    line.text("value", format_args!("{:#x}", event.value));
-    if matches!(
-        event.kind,
-        EventKind::AtomicLoad | EventKind::AtomicStore | EventKind::AtomicRmw | EventKind::Fence
-    ) {
-        line.text("order", event.order);
-    }
-    line.text("outcome", event.outcome);
+fn write_line(out: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
 }
 
-fn describe_end(line: &mut Line, trace: &Trace) {
-    line.text("end", trace.end.kind());
-    match &trace.end {
-        End::Failed(failure) => {
-            line.text("failure", failure.kind);
-            line.text("message", trace.failure_message().unwrap_or_default());
-        }
-        End::Diverged { step, reason } => {
-            line.raw("step", step);
-            line.text("message", reason);
-        }
-        End::Unsupported { message, .. } => line.text("message", message),
-        End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => {}
-    }
-    trace.end.at().into_iter().for_each(|at| line.place(trace, at));
-    let related = trace.end.failure().map_or(&[][..], |failure| &failure.related);
-    if !related.is_empty() {
-        line.list("related", related, |line, related| {
-            line.open('{');
-            line.text("role", related.role);
-            line.place(trace, &related.at);
-            line.close('}');
-        });
-    }
-    line.list("pending", &trace.pending, |line, pending| describe_pending(line, trace, pending));
-}
+/// A value by the text that a person knows it by.
+struct Text<T>(T);
 
-fn describe_pending(line: &mut Line, trace: &Trace, pending: &Pending) {
-    line.open('{');
-    line.thread(trace, pending.thread);
-    line.text("kind", pending.kind);
-    line.object(trace, pending.object);
-    line.location(trace, pending.location);
-    line.raw("blocked", pending.blocked);
-    line.list("holders", &pending.holders, |line, &holder| line.value(trace.thread(holder)));
-    line.close('}');
-}
-
-/// An object under construction. Writing to a `String` cannot fail, so results of that are dropped here.
-#[derive(Default)]
-struct Line(String);
-
-impl Line {
-    /// Ends the object and hands it on; the next one begins.
-    fn write(&mut self, out: &mut impl Write) -> io::Result<()> {
-        out.write_all(self.0.as_bytes())?;
-        out.write_all(b"}\n")?;
-        self.0.clear();
-        Ok(())
-    }
-
-    /// What must stand before the next key or value.
-    fn separate(&mut self) {
-        match self.0.as_bytes().last() {
-            None => self.0.push('{'),
-            Some(b'{' | b'[' | b':') => {}
-            Some(_) => self.0.push(','),
-        }
-    }
-
-    fn open(&mut self, bracket: char) {
-        self.separate();
-        self.0.push(bracket);
-    }
-
-    fn close(&mut self, bracket: char) {
-        self.0.push(bracket);
-    }
-
-    fn key(&mut self, key: &str) {
-        self.value(key);
-        self.0.push(':');
-    }
-
-    /// A value that needs no quotes.
-    fn raw(&mut self, key: &str, value: impl fmt::Display) {
-        self.key(key);
-        let _ = write!(self.0, "{value}");
-    }
-
-    fn text(&mut self, key: &str, value: impl fmt::Display) {
-        self.key(key);
-        self.value(value);
-    }
-
-    fn list<T>(&mut self, key: &str, items: &[T], each: impl Fn(&mut Line, &T)) {
-        self.key(key);
-        self.open('[');
-        for item in items {
-            each(self, item);
-        }
-        self.close(']');
-    }
-
-    fn thread(&mut self, trace: &Trace, thread: ThreadIndex) {
-        self.text("thread", trace.thread(thread));
-    }
-
-    fn place(&mut self, trace: &Trace, place: &TracePlace) {
-        self.thread(trace, place.thread);
-        self.location(trace, place.location);
-    }
-
-    fn object(&mut self, trace: &Trace, object: ObjectIndex) {
-        let object = trace.object(object);
-        if !object.display.is_empty() {
-            self.text("object", object);
-        }
-    }
-
-    fn location(&mut self, trace: &Trace, location: LocationIndex) {
-        if location.is_none() {
-            return;
-        }
-        let location = trace.location(location);
-        self.text("location", location);
-        if let Some(frame) = location.frames.first().filter(|frame| !frame.function.is_empty()) {
-            self.text("function", &frame.function);
-        }
-    }
-
-    /// A quoted text.
-    fn value(&mut self, value: impl fmt::Display) {
-        self.separate();
-        self.0.push('"');
-        let _ = write!(Escaped(&mut self.0), "{value}");
-        self.0.push('"');
+impl<T: fmt::Display> Serialize for Text<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 
-/// Takes text and passes it on with JSON's escapes.
-struct Escaped<'a>(&'a mut String);
+#[derive(Serialize)]
+struct RunLine<'t> {
+    program: &'t str,
+    arguments: &'t [String],
+    threads: Vec<Text<&'t ThreadId>>,
+    events: usize,
+}
 
-impl fmt::Write for Escaped<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for c in text.chars() {
-            match c {
-                '"' => self.0.push_str("\\\""),
-                '\\' => self.0.push_str("\\\\"),
-                '\n' => self.0.push_str("\\n"),
-                '\r' => self.0.push_str("\\r"),
-                '\t' => self.0.push_str("\\t"),
-                // Below the space JSON demands it; the line separators end a line for some readers.
-                '\0'..' ' | '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' => {
-                    write!(self.0, "\\u{:04x}", u32::from(c))?;
-                }
-                c => self.0.push(c),
-            }
+impl<'t> RunLine<'t> {
+    fn of(trace: &'t Trace) -> RunLine<'t> {
+        RunLine {
+            program: &trace.program,
+            arguments: &trace.arguments,
+            threads: trace.threads.iter().map(Text).collect(),
+            events: trace.events.len(),
         }
-        Ok(())
     }
+}
+
+#[derive(Serialize)]
+struct EventLine<'t> {
+    thread: Text<&'t ThreadId>,
+    kind: Text<EventKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'t str>,
+    #[serde(flatten)]
+    location: LocationFields<'t>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u32>,
+    value: Text<Hexadecimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<Text<MemoryOrder>>,
+    outcome: Text<Outcome>,
+}
+
+impl<'t> EventLine<'t> {
+    fn of(trace: &'t Trace, event: &Event) -> EventLine<'t> {
+        EventLine {
+            thread: Text(trace.thread(event.thread)),
+            kind: Text(event.kind),
+            object: object(trace, event.object),
+            location: LocationFields::of(trace, event.location),
+            size: Some(event.size).filter(|&size| size != 0),
+            value: Text(Hexadecimal(event.value)),
+            order: event.kind.has_memory_order().then_some(Text(event.order)),
+            outcome: Text(event.outcome),
+        }
+    }
+}
+
+struct Hexadecimal(u64);
+
+impl fmt::Display for Hexadecimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+#[derive(Serialize)]
+struct EndLine<'t> {
+    end: Text<EndKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Text<FailureKind>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(flatten)]
+    at: Option<PlaceFields<'t>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    related: Vec<RelatedFields<'t>>,
+    pending: Vec<PendingFields<'t>>,
+}
+
+impl<'t> EndLine<'t> {
+    fn of(trace: &'t Trace) -> EndLine<'t> {
+        let (step, message) = match &trace.end {
+            End::Failed(_) => (None, trace.failure_message()),
+            End::Diverged { step, reason } => (Some(*step), Some(reason.clone())),
+            End::Unsupported { message, .. } => (None, Some(message.clone())),
+            End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => (None, None),
+        };
+        let related = trace.end.failure().map_or(&[][..], |failure| &failure.related);
+        EndLine {
+            end: Text(trace.end.kind()),
+            failure: trace.end.failure_kind().map(Text),
+            step,
+            message,
+            at: trace.end.at().map(|at| PlaceFields::of(trace, at)),
+            related: related
+                .iter()
+                .map(|related| RelatedFields {
+                    role: Text(related.role),
+                    at: PlaceFields::of(trace, &related.at),
+                })
+                .collect(),
+            pending: trace.pending.iter().map(|pending| PendingFields::of(trace, pending)).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct RelatedFields<'t> {
+    role: Text<Role>,
+    #[serde(flatten)]
+    at: PlaceFields<'t>,
+}
+
+#[derive(Serialize)]
+struct PendingFields<'t> {
+    thread: Text<&'t ThreadId>,
+    kind: Text<EventKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<&'t str>,
+    #[serde(flatten)]
+    location: LocationFields<'t>,
+    blocked: bool,
+    holders: Vec<Text<&'t ThreadId>>,
+}
+
+impl<'t> PendingFields<'t> {
+    fn of(trace: &'t Trace, pending: &Pending) -> PendingFields<'t> {
+        PendingFields {
+            thread: Text(trace.thread(pending.thread)),
+            kind: Text(pending.kind),
+            object: object(trace, pending.object),
+            location: LocationFields::of(trace, pending.location),
+            blocked: pending.blocked,
+            holders: pending.holders.iter().map(|&holder| Text(trace.thread(holder))).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct PlaceFields<'t> {
+    thread: Text<&'t ThreadId>,
+    #[serde(flatten)]
+    location: LocationFields<'t>,
+}
+
+impl<'t> PlaceFields<'t> {
+    fn of(trace: &'t Trace, place: &TracePlace) -> PlaceFields<'t> {
+        PlaceFields {
+            thread: Text(trace.thread(place.thread)),
+            location: LocationFields::of(trace, place.location),
+        }
+    }
+}
+
+/// Nothing at all where the location is not known.
+#[derive(Serialize)]
+struct LocationFields<'t> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    location: Option<Text<&'t Location>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'t str>,
+}
+
+impl<'t> LocationFields<'t> {
+    fn of(trace: &'t Trace, location: LocationIndex) -> LocationFields<'t> {
+        let location = (!location.is_none()).then(|| trace.location(location));
+        let frame = location.and_then(|location| location.frames.first());
+        LocationFields {
+            location: location.map(Text),
+            function: frame.map(|frame| frame.function.as_str()).filter(|function| !function.is_empty()),
+        }
+    }
+}
+
+fn object(trace: &Trace, object: ObjectIndex) -> Option<&str> {
+    Some(trace.object(object).display.as_str()).filter(|display| !display.is_empty())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use threadbare_trace::{
-    Event, EventKind, LocationIndex, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace,
+    Event, EventKind, LocationIndex, LockEffect, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace,
 };
 
 /// One line of STD.
@@ -33,28 +33,28 @@ pub fn operations(trace: &Trace, mut each: impl FnMut(Operation) -> io::Result<(
     for event in &trace.events {
         let done = event.outcome == Outcome::Done;
         operands.clear();
-        match event.kind {
-            EventKind::Read | EventKind::AtomicLoad => operands.push(("r", Operand::Object(event.object))),
-            EventKind::Write | EventKind::AtomicStore => operands.push(("w", Operand::Object(event.object))),
-            EventKind::AtomicRmw => {
-                operands.push(("r", Operand::Object(event.object)));
-                if done {
-                    operands.push(("w", Operand::Object(event.object)));
-                }
-            }
-            EventKind::Lock | EventKind::ReadLock if done => {
+        if event.kind.is_read() {
+            operands.push(("r", Operand::Object(event.object)));
+        }
+        // A compare-exchange that failed only reads.
+        if event.kind.is_write() && (done || !event.kind.is_read()) {
+            operands.push(("w", Operand::Object(event.object)));
+        }
+        match event.kind.lock_effect().filter(|_| done) {
+            Some(LockEffect::Acquires { .. }) => {
                 operands.extend(locks.acquire(event).into_iter().map(|lock| ("acq", lock)));
             }
-            EventKind::Unlock | EventKind::ReadUnlock if done => {
+            Some(LockEffect::Releases { .. }) => {
                 operands.extend(locks.release(event).into_iter().map(|lock| ("rel", lock)));
             }
-            EventKind::Fork | EventKind::Join if done => {
-                let verb = if event.kind == EventKind::Fork { "fork" } else { "join" };
-                if let ObjectName::Thread(other) = trace.object(event.object).name {
-                    operands.push((verb, Operand::Thread(other)));
-                }
-            }
-            _ => {}
+            None => {}
+        }
+        let is_fork_or_join = matches!(event.kind, EventKind::Fork | EventKind::Join);
+        if is_fork_or_join
+            && done
+            && let ObjectName::Thread(other) = trace.object(event.object).name
+        {
+            operands.push((event.kind.name(), Operand::Thread(other)));
         }
         for &(verb, operand) in &operands {
             each(Operation { thread: event.thread, verb, operand, location: event.location })?;
@@ -112,8 +112,10 @@ impl Locks {
     fn plain(&self, event: &Event) -> Vec<Operand> {
         let object = event.object;
         let read_side = |thread| Operand::ReadSide { object, thread };
-        match event.kind {
-            EventKind::ReadLock | EventKind::ReadUnlock => vec![read_side(event.thread)],
+        match event.kind.lock_effect() {
+            Some(LockEffect::Acquires { shared: true } | LockEffect::Releases { shared: true }) => {
+                vec![read_side(event.thread)]
+            }
             _ => {
                 let readers = self.readers.get(&object).into_iter().flatten();
                 std::iter::once(Operand::Object(object))

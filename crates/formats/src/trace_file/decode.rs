@@ -9,7 +9,7 @@ use threadbare_trace::{
 };
 
 /// The fewest bytes that an entry of a list can take, by which a count is judged before it is believed.
-mod least {
+mod min_bytes {
     pub const NUMBER: usize = 1;
     pub const TEXT: usize = 1;
     pub const THREAD: usize = 2;
@@ -31,19 +31,19 @@ pub fn read(bytes: &[u8]) -> Result<Trace, FormatError> {
         return Err(FormatError::Version { found: version });
     }
     let program = reader.text("the program's path")?;
-    let arguments = reader.list("arguments", least::TEXT, |reader| reader.text("an argument"))?;
+    let arguments = reader.list("arguments", min_bytes::TEXT, |reader| reader.text("an argument"))?;
     let mut tables = Tables {
-        threads: reader.list("threads", least::THREAD, read_thread)?,
+        threads: reader.list("threads", min_bytes::THREAD, read_thread)?,
         locations: read_locations(&mut reader)?,
         ..Tables::default()
     };
     tables.stacks = read_stacks(&mut reader, tables.locations.len())?;
-    tables.objects = reader.list("objects", least::OBJECT, |reader| tables.object(reader))?;
+    tables.objects = reader.list("objects", min_bytes::OBJECT, |reader| tables.object(reader))?;
     let mut lasts = vec![Last::default(); tables.threads.len()];
     let mut running = ThreadIndex::MAIN;
     let events =
-        reader.list("events", least::EVENT, |reader| tables.event(reader, &mut running, &mut lasts))?;
-    let pending = reader.list("pending operations", least::PENDING, |reader| tables.pending(reader))?;
+        reader.list("events", min_bytes::EVENT, |reader| tables.event(reader, &mut running, &mut lasts))?;
+    let pending = reader.list("pending operations", min_bytes::PENDING, |reader| tables.pending(reader))?;
     let end = tables.end(&mut reader, version)?;
     reader.finish()?;
     let Tables { threads, locations, stacks, objects } = tables;
@@ -52,7 +52,8 @@ pub fn read(bytes: &[u8]) -> Result<Trace, FormatError> {
 
 fn read_thread(reader: &mut Reader<'_>) -> Result<ThreadId, FormatError> {
     let offset = reader.offset();
-    let path = reader.list("a thread's path", least::NUMBER, |reader| reader.small("a part of a path"))?;
+    let path =
+        reader.list("a thread's path", min_bytes::NUMBER, |reader| reader.small("a part of a path"))?;
     ThreadId::from_path(&path).ok_or(FormatError::Unexpected {
         offset,
         expected: "a path that begins with the main thread",
@@ -62,9 +63,9 @@ fn read_thread(reader: &mut Reader<'_>) -> Result<ThreadId, FormatError> {
 
 fn read_locations(reader: &mut Reader<'_>) -> Result<Vec<Location>, FormatError> {
     let mut address: u64 = 0;
-    reader.list("locations", least::LOCATION, |reader| {
+    reader.list("locations", min_bytes::LOCATION, |reader| {
         address = address.wrapping_add_signed(reader.signed("an address")?);
-        let frames = reader.list("frames", least::FRAME, |reader| {
+        let frames = reader.list("frames", min_bytes::FRAME, |reader| {
             Ok(Frame {
                 function: reader.text("a function")?,
                 file: reader.text("a file")?,
@@ -78,7 +79,7 @@ fn read_locations(reader: &mut Reader<'_>) -> Result<Vec<Location>, FormatError>
 
 fn read_stacks(reader: &mut Reader<'_>, locations: usize) -> Result<Vec<StackNode>, FormatError> {
     let mut index = 0;
-    reader.list("stacks", least::STACK, |reader| {
+    reader.list("stacks", min_bytes::STACK, |reader| {
         let offset = reader.offset();
         let up = reader.small("a stack's parent")?;
         // Only the root is its own parent, so that every walk towards it ends.
@@ -188,7 +189,7 @@ impl Tables {
             object: ObjectIndex::new(reader.index("an object", self.objects.len())?),
             location: self.location(reader)?,
             stack: self.stack(reader)?,
-            holders: reader.list("holders", least::NUMBER, |reader| self.thread(reader))?,
+            holders: reader.list("holders", min_bytes::NUMBER, |reader| self.thread(reader))?,
         })
     }
 
@@ -216,7 +217,7 @@ impl Tables {
         };
         let mut failure = Failure::new(kind, reader.text("a message")?, self.place(reader, version)?);
         if version > 1 {
-            failure.related = reader.list("related places", least::RELATED, |reader| {
+            failure.related = reader.list("related places", min_bytes::RELATED, |reader| {
                 let role = reader.known("a role", Role::from_byte)?;
                 Ok(Related { role, at: self.place(reader, version)? })
             })?;

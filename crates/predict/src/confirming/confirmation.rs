@@ -15,7 +15,7 @@ use threadbare_trace::{End, Plan, Policy};
 
 use super::Analysis;
 use crate::confirm::{Sighting, final_values, follows, serial_orders};
-use crate::{History, Kind, Prediction};
+use crate::{AnomalyKind, History, Prediction};
 
 /// A prediction on its way to a verdict.
 pub struct Confirmation {
@@ -74,7 +74,7 @@ impl Confirmation {
         &self.identity
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> AnomalyKind {
         self.prediction.kind
     }
 
@@ -109,12 +109,12 @@ impl Confirmation {
 
     /// A run of the same program has about as many events as the recorded one. One that has far more is in a loop.
     fn enough_events(&self) -> u64 {
-        const LEAST: u64 = 10_000;
-        LEAST + 4 * self.history().trace().events.len() as u64
+        const MIN_EVENTS: u64 = 10_000;
+        MIN_EVENTS + 4 * self.history().trace().events.len() as u64
     }
 
-    /// Takes in the run that was made by [`plan`](Confirmation::plan). `None` if another has to be made.
-    pub fn take(&mut self, ended: &RunEnd, recording: Option<&Recording>) -> Option<Verdict> {
+    /// Goes on by the run that was made by [`plan`](Confirmation::plan). `None` if another has to be made.
+    pub fn advance(&mut self, ended: &RunEnd, recording: Option<&Recording>) -> Option<Verdict> {
         let seen = recording.filter(|recording| self.is_shown_by(ended, recording));
         match std::mem::replace(&mut self.stage, Stage::Happens) {
             Stage::Happens => {
@@ -136,7 +136,7 @@ impl Confirmation {
                     return self.compare_values(first, values, orders, compared);
                 };
                 if final_values(self.history(), &self.prediction, &serial.trace) == values {
-                    return Some(Verdict::Happened { recording: first, harm: Harm::None });
+                    return Some(Verdict::Happened { recording: first, harm: Harm::Unseen });
                 }
                 self.compare_values(first, values, orders, compared + 1)
             }
@@ -160,7 +160,7 @@ impl Confirmation {
             schedule: schedule.clone(),
             next: GoesOn::First,
         }]);
-        if self.prediction.kind == Kind::DataRace {
+        if self.prediction.kind == AnomalyKind::DataRace {
             let mut events = self.prediction.events.clone();
             events.reverse();
             let target = Target::race(&events);
@@ -179,7 +179,7 @@ impl Confirmation {
             return None;
         }
         if self.prediction.tier.is_none() {
-            return Some(Verdict::Happened { recording: seen, harm: Harm::None });
+            return Some(Verdict::Happened { recording: seen, harm: Harm::Unseen });
         }
         let values = final_values(self.history(), &self.prediction, &seen.trace);
         let orders = serial_orders(self.history(), &self.prediction).into();
@@ -201,7 +201,7 @@ impl Confirmation {
                 return None;
             }
         }
-        let harm = if compared > 0 { Harm::Values } else { Harm::None };
+        let harm = if compared > 0 { Harm::Values } else { Harm::Unseen };
         Some(Verdict::Happened { recording: seen, harm })
     }
 }

@@ -12,7 +12,7 @@ use threadbare_predict::exposed::exposed;
 use threadbare_predict::pattern::built_in;
 use threadbare_predict::search::{Identity, search, search_among};
 use threadbare_predict::units::Accesses;
-use threadbare_predict::{History, Kind, Predictions, Verdict, predict};
+use threadbare_predict::{AnomalyKind, History, Predictions, Verdict, predict};
 use threadbare_search::reorder::closure::Closure;
 use threadbare_trace::{EventIndex, Trace};
 
@@ -22,7 +22,7 @@ const PROGRAMS: u64 = if cfg!(debug_assertions) { 400 } else { 4000 };
 type Lines = BTreeSet<Vec<u32>>;
 
 /// The sorted lines of all predictions of a kind.
-fn predicted(trace: &Trace, predictions: &Predictions, kind: Kind, verdict: Option<Verdict>) -> Lines {
+fn predicted(trace: &Trace, predictions: &Predictions, kind: AnomalyKind, verdict: Option<Verdict>) -> Lines {
     let of_kind = predictions.list.iter().filter(|prediction| prediction.kind == kind);
     let wanted = of_kind.filter(|prediction| verdict.is_none_or(|verdict| prediction.verdict == verdict));
     wanted.map(|prediction| lines(trace, &prediction.events)).collect()
@@ -58,10 +58,10 @@ fn what_is_witnessed_is_real() {
         let trace = random_trace(seed, Discipline::Any);
         let Some(truth) = explore(&trace, Reorderings::All) else { continue };
         let predictions = predict(trace.clone(), &built_in()).unwrap();
-        let races = predicted(&trace, &predictions, Kind::DataRace, Some(Verdict::Witnessed));
+        let races = predicted(&trace, &predictions, AnomalyKind::DataRace, Some(Verdict::Witnessed));
         let real = all_lines(&trace, &truth.races);
         assert!(races.is_subset(&real), "seed {seed}: {races:?} of {real:?}");
-        let deadlocks = predicted(&trace, &predictions, Kind::Deadlock, Some(Verdict::Witnessed));
+        let deadlocks = predicted(&trace, &predictions, AnomalyKind::Deadlock, Some(Verdict::Witnessed));
         let real = all_lines(&trace, &truth.deadlocks);
         assert!(deadlocks.is_subset(&real), "seed {seed}: {deadlocks:?} of {real:?}");
     }
@@ -73,7 +73,7 @@ fn every_sound_race_is_witnessed() {
         let trace = random_trace(seed, Discipline::Any);
         let Some(truth) = explore(&trace, Reorderings::KeepingSections) else { continue };
         let predictions = predict(trace.clone(), &built_in()).unwrap();
-        let witnessed = predicted(&trace, &predictions, Kind::DataRace, Some(Verdict::Witnessed));
+        let witnessed = predicted(&trace, &predictions, AnomalyKind::DataRace, Some(Verdict::Witnessed));
         let sound = all_lines(&trace, &truth.races);
         assert!(sound.is_subset(&witnessed), "seed {seed}: {sound:?} not all in {witnessed:?}");
     }
@@ -85,10 +85,10 @@ fn with_nested_locks_no_real_race_or_deadlock_is_missed() {
         let trace = random_trace(seed, Discipline::Nested);
         let Some(truth) = explore(&trace, Reorderings::All) else { continue };
         let predictions = predict(trace.clone(), &built_in()).unwrap();
-        let races = predicted(&trace, &predictions, Kind::DataRace, None);
+        let races = predicted(&trace, &predictions, AnomalyKind::DataRace, None);
         let real = all_lines(&trace, &truth.races);
         assert!(real.is_subset(&races), "seed {seed}: {real:?} not all in {races:?}");
-        let deadlocks = predicted(&trace, &predictions, Kind::Deadlock, None);
+        let deadlocks = predicted(&trace, &predictions, AnomalyKind::Deadlock, None);
         let real = all_lines(&trace, &truth.deadlocks);
         assert!(real.is_subset(&deadlocks), "seed {seed}: {real:?} not all in {deadlocks:?}");
     }

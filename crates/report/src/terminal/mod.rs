@@ -13,6 +13,7 @@ use threadbare_hunt::clip::Divergence;
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{TestReport, TestResult};
 use threadbare_hunt::{Event, Finding, Sources};
+use threadbare_search::reorder::Tier;
 use threadbare_search::{Anomaly, Harm, Participant};
 use threadbare_trace::Trace;
 
@@ -69,14 +70,14 @@ impl Terminal {
         };
         let pattern =
             if anomaly.pattern.is_empty() { String::new() } else { format!(" ({})", anomaly.pattern) };
-        let unit = if anomaly.unit == Some("function") { ", units by function" } else { "" };
+        let unit = if anomaly.tier == Some(Tier::Function) { ", units by function" } else { "" };
         let what = match finding.harm {
             Some(Harm::Failure) => format!("confirmed: {}", finding.failure),
             Some(Harm::Values) => "confirmed: ends with values that no serial order gives".to_owned(),
-            Some(Harm::None) => "confirmed, benign?".to_owned(),
-            None => anomaly.label.to_owned(),
+            Some(Harm::Unseen) => "confirmed, benign?".to_owned(),
+            None => anomaly.verdict.to_string(),
         };
-        text += &format!("{}{pattern}{unit}: {what}\n", finding.kind.replace('-', " "));
+        text += &format!("{}{pattern}{unit}: {what}\n", anomaly.kind.text());
         for event in &anomaly.participants {
             text += &format!("  {}\n", participant(event));
         }

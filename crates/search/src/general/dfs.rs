@@ -16,7 +16,7 @@ fn dfs(settings: Settings) -> Tree {
     Tree::new("dfs", settings, 0, nothing).without_repeats()
 }
 
-/// All schedules are alike.
+/// Every deviation costs 0.
 fn nothing(_: &Decision, _: Option<ThreadIndex>, _: ThreadIndex) -> u32 {
     0
 }

@@ -1,4 +1,4 @@
-//! The strategies that need no method of their own.
+//! General strategies that belong to no single method.
 //!
 //! `rank` and the hunt are measured by them, and they are there for those who know them. A strategy that draws a policy
 //! for each run is a [`Sampler`]; one that goes through the tree of decisions is a [`Tree`]. A new strategy is one file

@@ -1,4 +1,4 @@
-//! Schedules that are drawn, each by itself.
+//! A strategy that draws each schedule independently.
 
 use threadbare_trace::{Plan, Policy, Random};
 

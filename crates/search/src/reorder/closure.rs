@@ -5,10 +5,17 @@
 //! over, can be run in the order it had in the trace, and every read in it sees the write it saw. An event that
 //! comes directly after such a set in its thread can be next; two of them, at the same time.
 
-use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex};
+use threadbare_trace::{EventIndex, ObjectIndex, ThreadIndex, index_types};
 
 use super::dependence::{Dependence, Prefix};
 use super::history::{History, LocalIndex};
+
+index_types! {
+    /// A lock that more than one thread takes, as an index into the locks of a [`Closure`].
+    SharedLock;
+    /// A thread that takes a shared lock, as an index into the threads that do.
+    LockUser;
+}
 
 /// The critical sections of the locks that more than one thread takes.
 #[derive(Debug)]
@@ -29,10 +36,8 @@ struct LockUse {
 struct Begin {
     /// Where the acquisition is among its thread's events.
     local: LocalIndex,
-    /// Position in [`Closure::locks`].
-    lock: u32,
-    /// Position in [`LockUse::threads`].
-    user: u32,
+    lock: SharedLock,
+    user: LockUser,
 }
 
 #[derive(Debug)]
@@ -103,8 +108,8 @@ fn begins(locks: &[LockUse], threads: usize) -> Vec<Vec<Begin>> {
     let mut begins: Vec<Vec<Begin>> = vec![Vec::new(); threads];
     for (lock, uses) in locks.iter().enumerate() {
         for (at, (thread, sections)) in uses.threads.iter().enumerate() {
-            let begin =
-                |section: &Section| Begin { local: section.local, lock: lock as u32, user: at as u32 };
+            let (lock, user) = (SharedLock::at(lock), LockUser::at(at));
+            let begin = |section: &Section| Begin { local: section.local, lock, user };
             begins[thread.index()].extend(sections.iter().map(begin));
         }
     }
@@ -121,7 +126,7 @@ pub struct Growing<'c> {
     /// For each thread: how many of its sections of any lock are known to have begun.
     begun: Vec<usize>,
     /// Locks of which a section has begun since they were looked at.
-    entered: Vec<u32>,
+    entered: Vec<SharedLock>,
     /// By lock: it is among these.
     is_entered: Vec<bool>,
 }
@@ -158,8 +163,8 @@ impl Growing<'_> {
                 return true;
             }
             while let Some(lock) = self.entered.pop() {
-                self.is_entered[lock as usize] = false;
-                if self.end_sections(lock as usize).is_none() {
+                self.is_entered[lock.index()] = false;
+                if self.end_sections(lock).is_none() {
                     return false;
                 }
             }
@@ -171,19 +176,19 @@ impl Growing<'_> {
         for ((begins, begun), &end) in self.closure.begins.iter().zip(&mut self.begun).zip(&self.prefix) {
             while let Some(begin) = begins.get(*begun).filter(|begin| begin.local < end) {
                 *begun += 1;
-                self.cursors[begin.lock as usize][begin.user as usize] += 1;
-                if !std::mem::replace(&mut self.is_entered[begin.lock as usize], true) {
+                self.cursors[begin.lock.index()][begin.user.index()] += 1;
+                if !std::mem::replace(&mut self.is_entered[begin.lock.index()], true) {
                     self.entered.push(begin.lock);
                 }
             }
         }
     }
 
-    /// Of each thread's last section of the lock, all but the latest have to be over; readers may stay together.
-    /// `None` when a section that has to end never does.
-    fn end_sections(&mut self, lock: usize) -> Option<()> {
-        let uses = &self.closure.locks[lock];
-        let cursors = &self.cursors[lock];
+    /// Looks at each thread's last section of the lock. The latest of them may go on, the others have to end first; but
+    /// readers do not have to end for readers. `None` when a section that has to end never does.
+    fn end_sections(&mut self, lock: SharedLock) -> Option<()> {
+        let uses = &self.closure.locks[lock.index()];
+        let cursors = &self.cursors[lock.index()];
         let begun = uses.threads.iter().zip(cursors).filter_map(|((_, sections), cursor)| {
             let last = cursor.checked_sub(1)?;
             Some(&sections[last])

@@ -5,7 +5,9 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{Event, EventIndex, EventKind, ObjectIndex, ObjectName, Outcome, Trace};
+use threadbare_trace::{
+    Event, EventIndex, EventKind, LockEffect, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace,
+};
 
 use super::lockset::Locksets;
 
@@ -14,8 +16,8 @@ use super::lockset::Locksets;
 pub struct Edge {
     pub from: EventIndex,
     pub to: EventIndex,
-    /// It happened in this order, and another was possible: nothing of the partial order, but part of what
-    /// has to stay as it was for the run to go the same way.
+    /// The two happened in this order, but another order was possible. Such an edge is not part of the partial order. A
+    /// schedule that keeps it goes the same way as the trace.
     pub observed: bool,
 }
 
@@ -90,12 +92,12 @@ impl<'t> Finder<'t> {
         match event.kind {
             EventKind::Fork if done => {
                 if let Some(child) = self.other_thread(event) {
-                    self.forks[child] = Some(index);
+                    self.forks[child.index()] = Some(index);
                 }
             }
             EventKind::Join if done => {
                 if let Some(child) = self.other_thread(event) {
-                    self.edge(self.last[child], index);
+                    self.edge(self.last[child.index()], index);
                 }
             }
             EventKind::NotifyOne | EventKind::NotifyAll | EventKind::FutexWake if event.value > 0 => {
@@ -117,15 +119,47 @@ impl<'t> Finder<'t> {
             EventKind::Unlock | EventKind::ReadUnlock if self.unmatched.binary_search(&index).is_ok() => {
                 self.first_release.insert(event.object, index);
             }
-            _ => {}
+            // These did not succeed, and nobody was let go on.
+            EventKind::Fork
+            | EventKind::Join
+            | EventKind::NotifyOne
+            | EventKind::NotifyAll
+            | EventKind::FutexWake
+            | EventKind::Wake
+            | EventKind::FutexResume
+            | EventKind::Unlock
+            | EventKind::ReadUnlock => {}
+            // These let nobody go on. What threads pass through memory, descriptors and signals is no communication here.
+            EventKind::Read
+            | EventKind::Write
+            | EventKind::AtomicLoad
+            | EventKind::AtomicStore
+            | EventKind::AtomicRmw
+            | EventKind::Fence
+            | EventKind::Wait
+            | EventKind::FutexWait
+            | EventKind::Begin
+            | EventKind::End
+            | EventKind::Detach
+            | EventKind::Cancel
+            | EventKind::Signal
+            | EventKind::Io
+            | EventKind::Allocate
+            | EventKind::Free
+            | EventKind::Enter
+            | EventKind::Leave
+            | EventKind::Yield
+            | EventKind::Sleep
+            | EventKind::Exit
+            | EventKind::Failure => {}
         }
         self.keep_as_observed(index, event);
         self.last[thread] = Some(index);
     }
 
-    fn other_thread(&self, event: &Event) -> Option<usize> {
+    fn other_thread(&self, event: &Event) -> Option<ThreadIndex> {
         match self.trace.object(event.object).name {
-            ObjectName::Thread(index) => Some(index.index()),
+            ObjectName::Thread(thread) => Some(thread),
             _ => None,
         }
     }
@@ -175,31 +209,13 @@ impl<'t> Finder<'t> {
     /// Objects with a state of their own keep the order of everything done to them, and a try that found a lock
     /// taken keeps who had taken it.
     fn keep_as_observed(&mut self, index: EventIndex, event: &Event) {
-        let has_state = match event.kind {
-            EventKind::SemWait
-            | EventKind::SemPost
-            | EventKind::BarrierArrive
-            | EventKind::BarrierLeave
-            | EventKind::OnceEnter
-            | EventKind::OnceLeave
-            | EventKind::FutexWait
-            | EventKind::FutexResume
-            | EventKind::FutexWake
-            | EventKind::Wait
-            | EventKind::Wake
-            | EventKind::NotifyOne
-            | EventKind::NotifyAll
-            | EventKind::Io
-            | EventKind::Signal
-            | EventKind::Cancel => true,
-            EventKind::Lock | EventKind::ReadLock => event.outcome != Outcome::Done,
-            _ => false,
-        };
-        if has_state {
+        let done = event.outcome == Outcome::Done;
+        let takes_lock = matches!(event.kind.lock_effect(), Some(LockEffect::Acquires { .. }));
+        let is_failed_try = takes_lock && !done;
+        if event.kind.is_stateful() || is_failed_try {
             self.push(self.chain.get(&event.object).copied(), index, true);
         }
-        let changes_lock = matches!(event.kind, EventKind::Lock | EventKind::ReadLock);
-        if (has_state && !changes_lock) || (changes_lock && event.outcome == Outcome::Done) {
+        if event.kind.is_stateful() || (takes_lock && done) {
             self.chain.insert(event.object, index);
         }
     }

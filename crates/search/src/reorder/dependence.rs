@@ -8,7 +8,7 @@ use threadbare_trace::{EventIndex, ThreadIndex};
 use super::history::{History, LocalIndex};
 use super::variable::Variable;
 
-/// A prefix of every thread: its events before this one are in.
+/// A set of events that has a prefix of every thread. By thread: the first event that is not in it.
 pub type Prefix = Vec<LocalIndex>;
 
 /// For every event the smallest prefix that it is the last event of.
@@ -119,7 +119,5 @@ impl Dependence {
 /// A read sees the last write. Where a variable consists of parts, every access counts as one, so that no write to
 /// a part is overlooked.
 pub(crate) fn sees_last_write(history: &History, event: EventIndex, variable: Variable) -> bool {
-    use threadbare_trace::EventKind::{AtomicLoad, AtomicRmw, Read};
-    let reads = matches!(history.event(event).kind, Read | AtomicLoad | AtomicRmw);
-    reads || history.variables().is_mixed(variable)
+    history.event(event).kind.is_read() || history.variables().is_mixed(variable)
 }

@@ -5,20 +5,19 @@
 
 use std::collections::HashMap;
 
-use threadbare_trace::{EventIndex, EventKind, ObjectIndex, Outcome, ThreadIndex, Trace, index_types};
+use threadbare_trace::{EventIndex, LockEffect, ObjectIndex, Outcome, ThreadIndex, Trace, index_types};
 
 use super::error::TraceError;
 
-/// A set of held locks, as an index into [`Locksets`]. Equal sets have equal ids; 0 is the empty set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Lockset(u32);
+index_types! {
+    /// A set of held locks, as an index into [`Locksets`]. Equal sets have equal indices; 0 is the empty set.
+    Lockset;
+    /// A critical section, as an index into [`Locksets::sections`].
+    SectionIndex;
+}
 
 impl Lockset {
-    pub const EMPTY: Lockset = Lockset(0);
-
-    pub fn number(self) -> u32 {
-        self.0
-    }
+    pub const EMPTY: Lockset = Lockset::new(0);
 }
 
 /// A lock and how it is held. Ordered by lock, so that sets of them can be merged.
@@ -27,11 +26,6 @@ pub struct Held {
     pub lock: ObjectIndex,
     /// The read side of a read-write lock.
     pub shared: bool,
-}
-
-index_types! {
-    /// A critical section, as an index into [`Locksets::sections`].
-    SectionIndex;
 }
 
 /// One outermost acquisition of one lock.
@@ -64,13 +58,10 @@ impl Locksets {
         for (index, event) in trace.indexed_events() {
             before.push(walk.current[event.thread.index()]);
             let held = |shared| Held { lock: event.object, shared };
-            match event.kind {
-                _ if event.outcome != Outcome::Done => {}
-                EventKind::Lock => walk.acquire(index, event.thread, held(false))?,
-                EventKind::ReadLock => walk.acquire(index, event.thread, held(true))?,
-                EventKind::Unlock => walk.release(index, event.thread, held(false))?,
-                EventKind::ReadUnlock => walk.release(index, event.thread, held(true))?,
-                _ => {}
+            match event.kind.lock_effect().filter(|_| event.outcome == Outcome::Done) {
+                Some(LockEffect::Acquires { shared }) => walk.acquire(index, event.thread, held(shared))?,
+                Some(LockEffect::Releases { shared }) => walk.release(index, event.thread, held(shared))?,
+                None => {}
             }
         }
         let Walk { sets, sections, unmatched, .. } = walk;
@@ -83,7 +74,7 @@ impl Locksets {
     }
 
     pub fn held(&self, set: Lockset) -> &[Held] {
-        &self.sets[set.0 as usize]
+        &self.sets[set.index()]
     }
 
     /// All critical sections, in the order of acquisition.
@@ -139,7 +130,7 @@ impl Interned {
         if let Some(&id) = self.index.get(&set) {
             return id;
         }
-        let id = Lockset(self.sets.len() as u32);
+        let id = Lockset::at(self.sets.len());
         self.sets.push(set.clone());
         self.index.insert(set, id);
         id
@@ -149,7 +140,7 @@ impl Interned {
         if let Some(&known) = self.with.get(&(set, held)) {
             return known;
         }
-        let mut members = self.sets[set.0 as usize].to_vec();
+        let mut members = self.sets[set.index()].to_vec();
         if let Err(at) = members.binary_search(&held) {
             members.insert(at, held);
         }
@@ -162,7 +153,7 @@ impl Interned {
         if let Some(&known) = self.without.get(&(set, held)) {
             return known;
         }
-        let members = self.sets[set.0 as usize].iter().copied().filter(|member| *member != held).collect();
+        let members = self.sets[set.index()].iter().copied().filter(|member| *member != held).collect();
         let id = self.id(members);
         self.without.insert((set, held), id);
         id
@@ -183,7 +174,7 @@ struct Walk<'t> {
 struct Holder {
     thread: ThreadIndex,
     shared: bool,
-    section: usize,
+    section: SectionIndex,
     depth: u32,
 }
 
@@ -204,13 +195,18 @@ impl<'t> Walk<'t> {
         if let Some(other) = holders.iter().find(|holder| !(holder.shared && held.shared)) {
             let holder = other.thread;
             return Err(TraceError::TakenTwice {
-                event: index.index(),
+                event: index,
                 thread: self.name(thread),
                 lock: self.lock(held.lock),
                 holder: self.name(holder),
             });
         }
-        holders.push(Holder { thread, shared: held.shared, section: self.sections.len(), depth: 1 });
+        holders.push(Holder {
+            thread,
+            shared: held.shared,
+            section: SectionIndex::at(self.sections.len()),
+            depth: 1,
+        });
         self.sections.push(CriticalSection { thread, held, acquire: index, release: None });
         let current = &mut self.current[thread.index()];
         *current = self.sets.with(*current, held);
@@ -225,7 +221,7 @@ impl<'t> Walk<'t> {
                 return Ok(());
             };
             return Err(TraceError::ForeignRelease {
-                event: index.index(),
+                event: index,
                 thread: self.name(thread),
                 lock: self.lock(held.lock),
                 holder: self.name(other),
@@ -233,7 +229,7 @@ impl<'t> Walk<'t> {
         };
         holders[at].depth -= 1;
         if holders[at].depth == 0 {
-            let section = &mut self.sections[holders.swap_remove(at).section];
+            let section = &mut self.sections[holders.swap_remove(at).section.index()];
             section.release = Some(index);
             let current = &mut self.current[thread.index()];
             *current = self.sets.without(*current, section.held);

@@ -19,6 +19,16 @@ pub enum Tier {
     Function,
 }
 
+impl Tier {
+    /// The `unit` of a finding in `--json` output.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Tier::CriticalSection => "critical-section",
+            Tier::Function => "function",
+        }
+    }
+}
+
 index_types! {
     /// An atomic region of the first tier.
     Region;

@@ -96,33 +96,37 @@ impl Generator {
         Some(self.sections[event.index()]).filter(|&section| section != NONE)
     }
 
-    /// Schedules, each made in another way: as close to the trace as can be, by the paper's algorithm, and where that
-    /// leads to a lock that its holder cannot give back any more, otherwise.
+    /// Schedules for the target, each made with other options. The first stay closest to the trace. Then comes the paper's
+    /// algorithm. The last are for targets where its schedule gets stuck at a lock that its holder cannot give back.
     pub fn schedules<'a>(&'a self, target: &'a Target) -> impl Iterator<Item = Reordering> + 'a {
         // Where nobody is to stand there is nothing to clear, and only then a step at a time makes sense.
         let stands = target.stand.len() > 1;
-        let ways = Way::ALL.into_iter().filter(move |way| if stands { !way.by_steps } else { !way.clears });
-        ways.filter_map(move |way| self.attempts(target).find_map(|order| self.make(way, target, &order)))
+        let all_options = GenerationOptions::ALL
+            .into_iter()
+            .filter(move |options| if stands { !options.by_steps } else { !options.clears });
+        all_options.filter_map(move |options| {
+            self.attempts(target).find_map(|order| self.make(options, target, &order))
+        })
     }
 
-    fn make(&self, way: Way, target: &Target, order: &[EventIndex]) -> Option<Reordering> {
-        let mut rearranged = Rearranged::new(self, target);
-        rearranged.heeds_reads = way.heeds_reads;
-        if way.keeps_others && !way.by_steps {
-            rearranged.keep_others(target);
+    fn make(&self, options: GenerationOptions, target: &Target, order: &[EventIndex]) -> Option<Reordering> {
+        let mut builder = ScheduleBuilder::new(self, target);
+        builder.heeds_reads = options.heeds_reads;
+        if options.keeps_others && !options.by_steps {
+            builder.keep_others(target);
         }
-        if way.clears && !rearranged.clear(order) {
+        if options.clears && !builder.clear(order) {
             return None;
         }
-        rearranged.bring_about(target, order, way.by_steps)
+        builder.bring_about(target, order, options.by_steps)
     }
 
     /// A schedule that begins with the events of `prefix`, as they were.
     pub fn generate_after(&self, prefix: &Prefix, target: &Target) -> Option<Reordering> {
         self.attempts(target).find_map(|order| {
-            let mut rearranged = Rearranged::new(self, target);
-            rearranged.keep(prefix);
-            rearranged.bring_about(target, &order, false)
+            let mut builder = ScheduleBuilder::new(self, target);
+            builder.keep(prefix);
+            builder.bring_about(target, &order, false)
         })
     }
 
@@ -175,28 +179,29 @@ impl Generator {
 
 /// How a schedule is made.
 #[derive(Clone, Copy)]
-struct Way {
-    /// Other threads do what they did meanwhile. The paper's way; one of them may hold a lock then.
+struct GenerationOptions {
+    /// Other threads do what they did in the trace. The paper does this. One of them may then hold a lock that is needed.
     keeps_others: bool,
-    /// But only until they would read something else than in the trace, and then go another way.
+    /// A thread stops where it would read something else than in the trace, since it could go another way from there.
     heeds_reads: bool,
-    /// Threads of the anomaly are held back before their next event of it, not all before their first.
+    /// A thread of the anomaly is held back before its next event of the anomaly, instead of before its first.
     by_steps: bool,
-    /// Threads that are to stand first get behind them what they do with locks that others will hold.
+    /// A thread that is to stand first finishes what it does with locks that the others will hold.
     clears: bool,
 }
 
-impl Way {
-    const PAPER: Way = Way { keeps_others: true, heeds_reads: false, by_steps: false, clears: false };
+impl GenerationOptions {
+    const PAPER: GenerationOptions =
+        GenerationOptions { keeps_others: true, heeds_reads: false, by_steps: false, clears: false };
 
-    const ALL: [Way; 7] = [
-        Way { heeds_reads: true, by_steps: true, ..Way::PAPER },
-        Way { heeds_reads: true, ..Way::PAPER },
-        Way { heeds_reads: true, clears: true, ..Way::PAPER },
-        Way::PAPER,
-        Way { clears: true, ..Way::PAPER },
-        Way { keeps_others: false, ..Way::PAPER },
-        Way { keeps_others: false, clears: true, ..Way::PAPER },
+    const ALL: [GenerationOptions; 7] = [
+        GenerationOptions { heeds_reads: true, by_steps: true, ..GenerationOptions::PAPER },
+        GenerationOptions { heeds_reads: true, ..GenerationOptions::PAPER },
+        GenerationOptions { heeds_reads: true, clears: true, ..GenerationOptions::PAPER },
+        GenerationOptions::PAPER,
+        GenerationOptions { clears: true, ..GenerationOptions::PAPER },
+        GenerationOptions { keeps_others: false, ..GenerationOptions::PAPER },
+        GenerationOptions { keeps_others: false, clears: true, ..GenerationOptions::PAPER },
     ];
 }
 
@@ -215,7 +220,7 @@ pub fn permutations<T: Copy>(items: &[T]) -> Vec<Vec<T>> {
 }
 
 /// A schedule under construction.
-struct Rearranged<'g> {
+struct ScheduleBuilder<'g> {
     generator: &'g Generator,
     schedule: Reordering,
     /// By thread: its first event that is not in it.
@@ -227,16 +232,16 @@ struct Rearranged<'g> {
     /// Threads that are being brought somewhere.
     underway: Vec<ThreadIndex>,
     memory: Memory<'g>,
-    /// Others stop where they would read something else than in the trace.
+    /// Other threads stop where they would read something else than in the trace.
     heeds_reads: bool,
-    /// Threads that have, and go no further than has to be.
-    misled: Vec<bool>,
+    /// By thread: it has read something else than in the trace. It goes no further than it must.
+    diverged: Vec<bool>,
 }
 
-impl<'g> Rearranged<'g> {
-    fn new(generator: &'g Generator, target: &Target) -> Rearranged<'g> {
+impl<'g> ScheduleBuilder<'g> {
+    fn new(generator: &'g Generator, target: &Target) -> ScheduleBuilder<'g> {
         let threads = generator.history.threads();
-        let mut rearranged = Rearranged {
+        let mut builder = ScheduleBuilder {
             generator,
             schedule: Vec::new(),
             done: vec![FIRST; threads],
@@ -245,12 +250,12 @@ impl<'g> Rearranged<'g> {
             underway: Vec::new(),
             memory: Memory::new(&generator.history),
             heeds_reads: false,
-            misled: vec![false; threads],
+            diverged: vec![false; threads],
         };
         for event in target.events() {
-            rearranged.limit(event);
+            builder.limit(event);
         }
-        rearranged
+        builder
     }
 
     fn history(&self) -> &'g History {
@@ -419,19 +424,19 @@ impl<'g> Rearranged<'g> {
         let is_done = |event: EventIndex| history.local(event) < self.done[history.thread(event).index()];
         incoming.iter().all(|edge| edge.observed && !self.heeds_reads || is_done(edge.from))
             && self.in_the_way(event).is_none()
-            && (!self.heeds_reads || !self.is_misled_by(event))
+            && (!self.heeds_reads || !self.diverges_at(event))
     }
 
     /// The event's thread has read something else than in the trace, or would then have.
-    fn is_misled_by(&self, event: EventIndex) -> bool {
-        self.misled[self.history().thread(event).index()]
+    fn diverges_at(&self, event: EventIndex) -> bool {
+        self.diverged[self.history().thread(event).index()]
             || !self.generator.reads.is_same(&self.memory, event)
     }
 
     fn add(&mut self, event: EventIndex) {
         let history = self.history();
         if self.heeds_reads {
-            self.misled[history.thread(event).index()] = self.is_misled_by(event);
+            self.diverged[history.thread(event).index()] = self.diverges_at(event);
         }
         let done = &mut self.done[history.thread(event).index()];
         *done = done.next();

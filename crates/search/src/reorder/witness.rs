@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use threadbare_trace::{EventIndex, EventKind, ObjectIndex, Outcome, ThreadIndex};
+use threadbare_trace::{EventIndex, LockEffect, ObjectIndex, Outcome, ThreadIndex};
 
 use super::communication::Edge;
 use super::history::{History, LocalIndex};
@@ -102,7 +102,7 @@ struct Positions(Vec<u32>);
 const NOWHERE: u32 = u32::MAX;
 
 impl Positions {
-    /// If every thread's events are the first of what it did, in order.
+    /// An error if the events of a thread are not its first ones, or not in their order.
     fn of(history: &History, schedule: &[EventIndex]) -> Result<Positions, Impossible> {
         let mut done = vec![LocalIndex::default(); history.threads()];
         let mut positions = vec![NOWHERE; end(schedule)];
@@ -151,9 +151,8 @@ fn check_locks(history: &History, schedule: &[EventIndex]) -> Result<(), Impossi
         if event.outcome != Outcome::Done {
             continue;
         }
-        match event.kind {
-            EventKind::Lock | EventKind::ReadLock => {
-                let shared = event.kind == EventKind::ReadLock;
+        match event.kind.lock_effect() {
+            Some(LockEffect::Acquires { shared }) => {
                 let holders = locks.entry(event.object).or_default();
                 if let Some(mine) = holders.iter_mut().find(|holder| holder.thread == event.thread) {
                     mine.depth += 1;
@@ -163,7 +162,7 @@ fn check_locks(history: &History, schedule: &[EventIndex]) -> Result<(), Impossi
                     return Err(Impossible::LockHeld(index));
                 }
             }
-            EventKind::Unlock | EventKind::ReadUnlock => {
+            Some(LockEffect::Releases { .. }) => {
                 let holders = locks.entry(event.object).or_default();
                 if let Some(at) = holders.iter().position(|holder| holder.thread == event.thread) {
                     holders[at].depth -= 1;
@@ -172,7 +171,7 @@ fn check_locks(history: &History, schedule: &[EventIndex]) -> Result<(), Impossi
                     }
                 }
             }
-            _ => {}
+            None => {}
         }
     }
     Ok(())

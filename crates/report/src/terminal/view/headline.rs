@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::{End, Failure, FailureKind, Pending, ThreadIndex, Trace, TracePlace};
+use threadbare_trace::{End, Failure, FailureKind, Pending, ThreadIndex, TracePlace};
 
 use super::paint::{Style, Text};
 use super::words;
@@ -15,7 +15,7 @@ const MAX_LINES: usize = 6;
 pub fn lines(code: &UserCode<'_>) -> Vec<Text> {
     let end = &code.trace.end;
     let style = if end.failure().is_some() { Style::Alarm } else { Style::Bold };
-    let mut lines = vec![Text::new(style, &title(code.trace))];
+    let mut lines = vec![Text::new(style, &code.trace.end_text())];
     let plain = |line: String| Text::new(Style::Plain, &format!("  {line}"));
     match end {
         End::Failed(Failure { kind: FailureKind::Deadlock, .. }) => {
@@ -31,25 +31,6 @@ pub fn lines(code: &UserCode<'_>) -> Vec<Text> {
         _ => {}
     }
     lines
-}
-
-/// The end of a run, in one line.
-pub fn title(trace: &Trace) -> String {
-    let with = |what: String, message: &str| {
-        if message.is_empty() { what } else { format!("{what}: {message}") }
-    };
-    match &trace.end {
-        End::Finished => "finished without a failure".into(),
-        End::Failed(_) => trace.end_text(),
-        End::EventBound => {
-            let events = trace.events.len();
-            format!("stopped at the limit on events ({events}), but was getting somewhere")
-        }
-        End::TimeLimit { .. } => "stopped at the time limit, while a thread ran without synchronising".into(),
-        End::MemoryLimit => "stopped because it used too much memory".into(),
-        End::Diverged { step, reason } => with(format!("the run left its schedule at step {step}"), reason),
-        End::Unsupported { message, .. } => with("not supported".into(), message),
-    }
 }
 
 /// `in check_amounts at account_ring.c:76, thread 0`; nothing where the location is unknown.

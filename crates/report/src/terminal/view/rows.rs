@@ -2,7 +2,6 @@
 
 use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Outcome, ThreadIndex, TracePlace};
 
-use super::headline;
 use super::stretch::{Stretch, stretches};
 use super::words::{self, Detail};
 use threadbare_hunt::user_code::{UserCode, UserLine};
@@ -230,7 +229,7 @@ fn add_failure<'a>(code: &UserCode<'a>, blocks: &mut Vec<Block<'a>>, at: &TraceP
     let location = code.trace.locations.get(at.location.index()).filter(|known| !known.frames.is_empty());
     let nameless = || location.map_or_else(|| words::NO_LINE.into(), ToString::to_string);
     let mut row = Row::new(place.map_or_else(|| Head::Note(nameless()), Head::Line));
-    row.failure = Some(headline::title(code.trace));
+    row.failure = Some(code.trace.end_text());
     let last_cell = blocks.last_mut().and_then(as_cells).and_then(|cells| cells.last_mut());
     let Some(cell) = last_cell.filter(|cell| cell.thread == thread) else {
         blocks.push(Block::Cells(vec![Cell { thread, rows: vec![row], interrupted: false }]));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use threadbare_trace::{Event, EventKind, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace};
+use threadbare_trace::{Event, EventKind, LockEffect, ObjectIndex, ObjectName, Outcome, ThreadIndex, Trace};
 
 /// What one thread did between two switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,14 +77,18 @@ impl State {
             return;
         }
         let entry = (event.object, event.thread);
-        match event.kind {
-            EventKind::Lock => self.locked.push(entry),
-            EventKind::ReadLock => self.read_locked.push(entry),
-            EventKind::Unlock => remove(&mut self.locked, entry),
-            EventKind::ReadUnlock => remove(&mut self.read_locked, entry),
-            EventKind::End => self.ended.push(event.thread),
-            _ => {}
+        match event.kind.lock_effect() {
+            Some(LockEffect::Acquires { shared }) => self.held(shared).push(entry),
+            Some(LockEffect::Releases { shared }) => remove(self.held(shared), entry),
+            None => {}
         }
+        if event.kind == EventKind::End {
+            self.ended.push(event.thread);
+        }
+    }
+
+    fn held(&mut self, shared: bool) -> &mut Vec<(ObjectIndex, ThreadIndex)> {
+        if shared { &mut self.read_locked } else { &mut self.locked }
     }
 
     fn can_go_on(&self, trace: &Trace, thread: ThreadIndex, (kind, object): Next) -> bool {
@@ -104,9 +108,37 @@ impl State {
             | EventKind::BarrierLeave
             | EventKind::SemWait
             | EventKind::OnceEnter => false,
+            // It lets others run of its own accord.
+            EventKind::Yield | EventKind::Sleep => false,
             // It has nothing left to do that anybody could miss.
             EventKind::End | EventKind::Exit => false,
-            kind => !is_giving_way(kind),
+            EventKind::Read
+            | EventKind::Write
+            | EventKind::AtomicLoad
+            | EventKind::AtomicStore
+            | EventKind::AtomicRmw
+            | EventKind::Fence
+            | EventKind::Unlock
+            | EventKind::ReadUnlock
+            | EventKind::Wait
+            | EventKind::NotifyOne
+            | EventKind::NotifyAll
+            | EventKind::Fork
+            | EventKind::Begin
+            | EventKind::Detach
+            | EventKind::SemPost
+            | EventKind::BarrierArrive
+            | EventKind::OnceLeave
+            | EventKind::FutexWait
+            | EventKind::FutexWake
+            | EventKind::Allocate
+            | EventKind::Free
+            | EventKind::Enter
+            | EventKind::Leave
+            | EventKind::Failure
+            | EventKind::Cancel
+            | EventKind::Io
+            | EventKind::Signal => true,
         }
     }
 }

@@ -3,8 +3,8 @@
 mod run;
 
 use threadbare_trace::{
-    End, EventKind, FailureKind, Frame, Location, LocationIndex, Object, ObjectIndex, ObjectName, Outcome,
-    StackIndex, StackNode, ThreadIndex, TracePlace,
+    EventKind, FailureKind, Frame, Location, LocationIndex, Object, ObjectIndex, ObjectName, Outcome,
+    StackIndex, StackNode, ThreadIndex,
 };
 
 use run::{Run, WIDTH, frame};
@@ -359,26 +359,4 @@ lock             │
         run.view(width, true);
         lost_update().view(width, false);
     }
-}
-
-#[test]
-fn every_end_has_a_line() {
-    let title = |end| {
-        let mut run = Run::new(1, 1, &[]);
-        run.trace.end = end;
-        for _ in 0..500 {
-            run.event(0, EventKind::Yield, 0, "", 0);
-        }
-        super::headline::title(&run.trace)
-    };
-    let step = End::Diverged { step: 3, reason: "thread 0.1 has ended".into() };
-    let unsupported = End::Unsupported { message: "fork".into(), at: TracePlace::default() };
-    assert_eq!(title(End::EventBound), "stopped at the limit on events (500), but was getting somewhere");
-    assert_eq!(
-        title(End::TimeLimit { at: None }),
-        "stopped at the time limit, while a thread ran without synchronising"
-    );
-    assert_eq!(title(End::MemoryLimit), "stopped because it used too much memory");
-    assert_eq!(title(step), "the run left its schedule at step 3: thread 0.1 has ended");
-    assert_eq!(title(unsupported), "not supported: fork");
 }

@@ -43,7 +43,38 @@ pub fn detail(code: &UserCode<'_>, event: &Event) -> Option<Detail> {
         EventKind::BarrierArrive => "arrives",
         EventKind::BarrierLeave => "goes on",
         EventKind::Failure => "panics",
-        _ => return None,
+        EventKind::Read
+        | EventKind::Write
+        | EventKind::AtomicLoad
+        | EventKind::AtomicStore
+        | EventKind::AtomicRmw
+        | EventKind::Fence
+        | EventKind::Lock
+        | EventKind::Unlock
+        | EventKind::ReadLock
+        | EventKind::ReadUnlock
+        | EventKind::NotifyOne
+        | EventKind::NotifyAll
+        | EventKind::Fork
+        | EventKind::Begin
+        | EventKind::End
+        | EventKind::Join
+        | EventKind::Detach
+        | EventKind::SemWait
+        | EventKind::SemPost
+        | EventKind::OnceEnter
+        | EventKind::OnceLeave
+        | EventKind::FutexWake
+        | EventKind::Allocate
+        | EventKind::Free
+        | EventKind::Enter
+        | EventKind::Leave
+        | EventKind::Yield
+        | EventKind::Sleep
+        | EventKind::Exit
+        | EventKind::Cancel
+        | EventKind::Io
+        | EventKind::Signal => return None,
     };
     Some(words.into())
 }
@@ -111,7 +142,33 @@ pub fn waiting(code: &UserCode<'_>, pending: &Pending) -> String {
         EventKind::FutexWait | EventKind::FutexResume => on("to be woken on", "a futex"),
         EventKind::OnceEnter => on("for another thread to initialise", "what it needs"),
         EventKind::Sleep => "sleeps".into(),
-        kind => on(&format!("to {kind}"), "").trim_end().into(),
+        kind @ (EventKind::Read
+        | EventKind::Write
+        | EventKind::AtomicLoad
+        | EventKind::AtomicStore
+        | EventKind::AtomicRmw
+        | EventKind::Fence
+        | EventKind::Unlock
+        | EventKind::ReadUnlock
+        | EventKind::NotifyOne
+        | EventKind::NotifyAll
+        | EventKind::Fork
+        | EventKind::Begin
+        | EventKind::End
+        | EventKind::Detach
+        | EventKind::SemPost
+        | EventKind::OnceLeave
+        | EventKind::FutexWake
+        | EventKind::Allocate
+        | EventKind::Free
+        | EventKind::Enter
+        | EventKind::Leave
+        | EventKind::Yield
+        | EventKind::Exit
+        | EventKind::Failure
+        | EventKind::Cancel
+        | EventKind::Io
+        | EventKind::Signal) => on(&format!("to {kind}"), "").trim_end().into(),
     }
 }
 

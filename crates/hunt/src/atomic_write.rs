@@ -1,12 +1,12 @@
-//! Files that are whole or not there.
+//! Writes files so that nobody ever sees half of one.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes a file beside and renames it, so that a full disk leaves neither half a file nor the loss of an older
-/// one. What is there and is no regular file, such as `/dev/stdout`, is written to as it is.
+/// Writes a new file beside `path` and then renames it. If the disk is full, no half file is left, and an older file stays
+/// as it is. If `path` is there and is no regular file, such as `/dev/stdout`, it is written to directly.
 pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
@@ -24,7 +24,7 @@ pub fn write(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-/// The same, in a directory that is made if there is none.
+/// The same, and makes the directory first if it is not there.
 pub fn write_into(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     write(path, content)
