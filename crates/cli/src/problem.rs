@@ -63,7 +63,7 @@ impl From<RunError> for Problem {
                 "the program may have killed its own process group, or the machine ran out of memory;\n\
                  try a smaller input, or --jobs 1",
             ),
-            RunError::PlanTooLarge | RunError::Cancelled => problem,
+            RunError::PlanTooLarge | RunError::Cancelled | RunError::Late => problem,
         }
     }
 }
@@ -92,6 +92,9 @@ impl From<StartError> for Problem {
             }
             StartError::FailedEarly { .. } => {
                 problem.help("it fails whatever the schedule; run it by itself to see why")
+            }
+            StartError::TooMuchMemory { .. } => {
+                problem.help("if it needs so much to get there, raise --memory-limit")
             }
             StartError::TooSlow { .. } => problem.help(
                 "if it needs longer to get there, raise --time-limit;\n\

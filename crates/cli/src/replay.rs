@@ -10,13 +10,14 @@ use threadbare_formats::Clip;
 use threadbare_hunt::clip::Origin;
 use threadbare_hunt::replay::{ReplayError, replay};
 use threadbare_hunt::{Event, Subject};
-use threadbare_report::Reporter;
 
 use crate::arguments::ReplayOptions;
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::{exit, input, output, record, target};
 
 pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    begin(options, "threadbare replay");
     let clip = read(&options.clip)?;
     let named = options.target.as_ref().map(|target| target.to_string_lossy().into_owned());
     let origin = Origin {
@@ -40,6 +41,11 @@ pub fn read(path: &Path) -> Result<Clip, Problem> {
         .map_err(|error| Problem::file("read", path, error).help("clips are written by `threadbare hunt`"))
 }
 
+/// From now on the replay is reported, also if it is interrupted.
+pub fn begin(options: &ReplayOptions, command: &'static str) {
+    interrupt::begin(options.output.reporter(command), Due::replay(options.clip.clone()));
+}
+
 /// Runs the clip on a program that is ready.
 pub fn follow(
     clip: &Clip,
@@ -52,14 +58,14 @@ pub fn follow(
         cancelled: Arc::clone(cancelled),
         ..Limits::default()
     };
-    let mut reporter = options.output.reporter("threadbare replay");
-    let mut emit = |event: Event<'_>| reporter.report(&event);
+    let mut emit = |event: Event<'_>| interrupt::report(&event);
     let replay = replay(clip, options.clip.clone(), subject, &limits, options.times, &mut emit)?;
     if let (Some(path), Some(trace)) = (&options.trace, &replay.trace) {
         record::write(trace, path)?;
     }
     Ok(match (replay.diverged_at, replay.reproduced) {
         (Some(_), _) => exit::COULD_NOT_RUN,
+        (None, 0) if replay.interrupted => exit::INTERRUPTED,
         (None, 0) => exit::NOTHING_FOUND,
         (None, _) => exit::FOUND,
     })

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use threadbare_hunt::{Budget, Event, HuntConfig, HuntError, StrategyChoice, Subject, Summary, run};
-use threadbare_report::Reporter;
 
-use crate::arguments::{HuntOptions, OutputOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
+use crate::arguments::{HuntOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
 use crate::exit;
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target;
 
@@ -17,13 +17,15 @@ pub const BUDGET: Budget = Budget::runs(2000);
 
 pub fn hunt(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let (program, search) = (&options.program, &options.search);
+    interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let config = program_config(StrategyChoice::Hunt, search, program, cancelled);
-    search_and_report(&subject, &config, &search.output, "threadbare replay")
+    search_and_report(&subject, &config)
 }
 
 pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let (program, search) = (&options.program, &options.search);
+    interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let strategy = StrategyChoice::Named {
         entry: options.strategy,
@@ -32,7 +34,7 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
         memory: options.search_memory.saturating_mul(1 << 20),
     };
     let config = program_config(strategy, search, program, cancelled);
-    search_and_report(&subject, &config, &search.output, "threadbare replay")
+    search_and_report(&subject, &config)
 }
 
 fn program_config(
@@ -69,23 +71,16 @@ pub fn config(
 }
 
 /// Hunts in one program. Reports each finding at once, and a summary at the end.
-pub fn search_and_report(
-    subject: &Subject,
-    config: &HuntConfig,
-    output: &OutputOptions,
-    replay_command: &'static str,
-) -> Result<u8, Problem> {
+pub fn search_and_report(subject: &Subject, config: &HuntConfig) -> Result<u8, Problem> {
     check_directory(&config.out)?;
-    let mut reporter = output.reporter(replay_command);
-    let mut emit = |event: Event<'_>| reporter.report(&event);
-    let summary = run(subject, config, &mut emit)?;
-    Ok(exit_code(&summary, config.limits.cancelled.load(Ordering::Relaxed)))
+    let summary = run(subject, config, &mut |event: Event<'_>| interrupt::report(&event))?;
+    Ok(exit_code(&summary))
 }
 
 /// The exit code of a session that ended, or was interrupted.
-pub fn exit_code(summary: &Summary, is_cancelled: bool) -> u8 {
+pub fn exit_code(summary: &Summary) -> u8 {
     match summary.findings {
-        0 if is_cancelled => exit::INTERRUPTED,
+        0 if summary.interrupted => exit::INTERRUPTED,
         0 => exit::NOTHING_FOUND,
         _ => exit::FOUND,
     }

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tempfile::TempDir;
-use threadbare_executor::{Input, Limits, Target};
+use threadbare_executor::{Input, Limits, Target, keep};
 use threadbare_hunt::Subject;
 use threadbare_hunt::clip::Origin;
 
@@ -16,12 +15,13 @@ use crate::arguments::{LaunchOptions, RunOptions};
 use crate::cc::{self, Language};
 use crate::input::{self, Given};
 use crate::problem::Problem;
+use crate::scratch::Scratch;
 
 /// A program that is ready to run. What was compiled for it is deleted with it.
 pub struct Prepared {
     subject: Subject,
     /// Holds the compiled program.
-    _directory: Option<TempDir>,
+    _directory: Option<Scratch>,
 }
 
 impl Deref for Prepared {
@@ -74,24 +74,20 @@ fn name(target: &str) -> String {
 }
 
 /// Compiles one file without optimisation, so that every access in the source is one in the program.
-fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
+fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, Scratch), Problem> {
     if !source.exists() {
         return Err(Problem::new(format!("no such file: {}", source.display()))
             .help("a clip names its target as it was given to `hunt`; from elsewhere, use replay --target"));
     }
-    let directory = tempfile::Builder::new()
-        .prefix("threadbare-")
-        .tempdir()
+    let directory = Scratch::new()
         .map_err(|error| Problem::file("create a directory in", &std::env::temp_dir(), error))?;
     let program = directory.path().join(source.file_stem().unwrap_or_default());
     let mut command = cc::command(language)?;
-    let output = command
-        .args(["-O0", "-pthread"])
-        .arg("-o")
-        .arg(&program)
-        .arg(source)
-        .args(arguments)
-        .output()
+    // Its own temporary files go away with the directory, also if it is killed.
+    command.args(["-O0", "-pthread"]).arg("-o").arg(&program).arg(source).args(arguments);
+    command.env("TMPDIR", directory.path());
+    let output = keep(&mut command)
+        .and_then(|()| command.output())
         .map_err(|error| Problem::new(format!("cannot run the compiler: {error}")))?;
     if !output.status.success() {
         return Err(Problem::new(format!("{} does not compile", source.display()))
@@ -105,5 +101,6 @@ pub fn limits(options: &RunOptions, cancelled: &Arc<AtomicBool>) -> Limits {
         time: Duration::from_secs(options.time_limit),
         memory: options.memory_limit.saturating_mul(1 << 20),
         cancelled: Arc::clone(cancelled),
+        ..Limits::default()
     }
 }

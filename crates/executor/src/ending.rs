@@ -8,9 +8,21 @@ use crate::memory::Memory;
 /// The end of a run, with addresses and no names.
 pub type RunEnd = End<CodePlace>;
 
-/// Reads the end of a run from what it said itself or, if it said nothing, from its wait status.
-pub fn of(memory: &Memory, status: i32) -> RunEnd {
-    memory.control().end.get().unwrap_or_else(|| of_status(status))
+/// Why the tool has sent a run a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    AtTimeLimit,
+    AtMemoryLimit,
+}
+
+/// Reads the end of a run from what it said itself. If it said nothing, the wait status counts, unless the tool has
+/// stopped the run: what the tool does is never a failure of the program, however the process took it.
+pub fn of(memory: &Memory, status: i32, stopped: Option<Stop>) -> RunEnd {
+    memory.control().end.get().unwrap_or_else(|| match stopped {
+        Some(Stop::AtTimeLimit) => End::TimeLimit { at: None },
+        Some(Stop::AtMemoryLimit) => End::MemoryLimit,
+        None => of_status(status),
+    })
 }
 
 /// The reason that Rust's test harness prints for a test that failed without a panic: it returned an error, or it should

@@ -88,7 +88,8 @@ fn daemons_end_with_their_worker() {
     let limits =
         Limits { time: Duration::from_secs(60), cancelled: Arc::clone(&cancelled), ..Limits::default() };
     let mut subject = built.start_with("daemon_and_spin", Input::default(), limits);
-    let [server] = &descendants()[..] else { panic!("the server is not alone: {:?}", descendants()) };
+    // The first is its keeper.
+    let [_, server] = &descendants()[..] else { panic!("the server is not alone: {:?}", descendants()) };
     let plan = subject.under(Policy::RunToBlock);
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {

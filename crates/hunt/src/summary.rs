@@ -11,6 +11,7 @@ use crate::pool::Outcome;
 use crate::{HuntConfig, HuntError};
 
 /// Counts as the session goes.
+#[derive(Clone)]
 pub struct Summary {
     pub runs: u64,
     pub events: u64,
@@ -40,6 +41,8 @@ pub struct Summary {
     pub stuck_at: Option<String>,
     /// What was predicted, if the session predicts.
     pub predictions: Option<PredictionFigures>,
+    /// It was told to stop.
+    pub interrupted: bool,
     start: Instant,
 }
 
@@ -112,7 +115,7 @@ pub enum Obstacle {
 }
 
 impl Summary {
-    pub(crate) fn new(start: Instant) -> Summary {
+    pub fn new(start: Instant) -> Summary {
         Summary {
             runs: 0,
             events: 0,
@@ -131,6 +134,7 @@ impl Summary {
             endless: false,
             stuck_at: None,
             predictions: None,
+            interrupted: false,
             start,
         }
     }
@@ -152,7 +156,7 @@ impl Summary {
         }
     }
 
-    pub(crate) fn found(&mut self, method: &'static str) {
+    pub fn found(&mut self, method: &'static str) {
         self.findings += 1;
         self.methods.entry(method).or_default().findings += 1;
     }
@@ -196,7 +200,7 @@ impl Summary {
     }
 
     /// No more is going to be counted.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.seconds = self.start.elapsed().as_secs_f64();
     }
 

@@ -14,11 +14,11 @@ use threadbare_search::{AnomalyKind, Tuple, Variables};
 use crate::{Reporter, write_now};
 
 pub struct Json {
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
 }
 
 impl Json {
-    pub fn new(out: Box<dyn Write>) -> Json {
+    pub fn new(out: Box<dyn Write + Send>) -> Json {
         Json { out }
     }
 
@@ -155,6 +155,8 @@ struct SummaryLine {
     stopped: StoppedFields,
     #[serde(skip_serializing_if = "is_zero")]
     beginnings: u64,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
     #[serde(flatten)]
     predictions: Option<PredictionFields>,
 }
@@ -193,6 +195,10 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 impl SummaryLine {
     fn of(summary: &Summary) -> SummaryLine {
         let methods = summary.methods.iter();
@@ -217,6 +223,7 @@ impl SummaryLine {
                 memory_limit: summary.stopped.memory_limit,
             },
             beginnings: summary.beginnings,
+            interrupted: summary.interrupted,
             predictions: summary.predictions.as_ref().map(PredictionFields::of),
         }
     }
@@ -291,6 +298,8 @@ struct SuiteLine {
     runs: u64,
     findings: u64,
     seconds: f64,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
 }
 
 impl SuiteLine {
@@ -307,6 +316,7 @@ impl SuiteLine {
             runs: summary.runs,
             findings: summary.findings,
             seconds: summary.seconds,
+            interrupted: summary.interrupted,
         }
     }
 }
@@ -318,6 +328,8 @@ struct ReplayLine {
     runs: u64,
     reproduced: u64,
     diverged_at: Option<usize>,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
 }
 
 impl ReplayLine {
@@ -328,6 +340,7 @@ impl ReplayLine {
             runs: replay.runs,
             reproduced: replay.reproduced,
             diverged_at: replay.diverged_at,
+            interrupted: replay.interrupted,
         }
     }
 }

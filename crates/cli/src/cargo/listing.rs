@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ffi::OsString;
 
+use threadbare_executor::keep;
+
 use super::arguments::CargoTestOptions;
 use super::project::Executable;
 
@@ -52,7 +54,8 @@ fn whole<'a>(executable: &'a Executable, options: &CargoTestOptions) -> Case<'a>
 fn names(executable: &Executable, options: &CargoTestOptions, more: &[&str]) -> Option<Vec<String>> {
     let mut command = executable.command();
     command.args(&options.filter).arg("--list").args(&options.arguments).args(more);
-    let output = command.output().ok().filter(|output| output.status.success())?;
+    let output =
+        keep(&mut command).and_then(|()| command.output()).ok().filter(|output| output.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?;
     let lines: Vec<&str> = text.lines().collect();
     // It counts what it has listed, be it nothing; a program that does not care for its arguments does not.

@@ -22,6 +22,7 @@ pub use arguments::Command;
 use arguments::{CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::{replay, session};
 use project::{Executable, Project};
@@ -38,6 +39,7 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
 }
 
 fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    interrupt::begin(options.hunt.search.output.reporter(REPLAY), Due::session());
     let project = Project::find(&options.hunt.cargo)?;
     let selection = options.hunt.cargo.build_arguments();
     let built = project.build("build", &selection)?;
@@ -58,7 +60,7 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
     };
     let (search, run) = (&options.hunt.search, &options.hunt.run);
     let config = session::config(StrategyChoice::Hunt, search, session::BUDGET, run, cancelled);
-    session::search_and_report(&subject, &config, &search.output, REPLAY)
+    session::search_and_report(&subject, &config)
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {
@@ -73,6 +75,7 @@ fn one_expected(executables: &[Executable]) -> Problem {
 
 /// Builds the clip's program from the present source, and follows the clip.
 fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    replay::begin(&options.replay, REPLAY);
     let clip = replay::read(&options.replay.clip)?;
     let Some((command, selection)) = clip.compiler_arguments.split_first() else {
         return Err(Problem::new("the clip is not one of a cargo project")

@@ -8,12 +8,12 @@ use threadbare_executor::Target;
 use threadbare_hunt::clip::Origin;
 use threadbare_hunt::suite::{self, SuiteSummary, Test};
 use threadbare_hunt::{Budget, Emit, Event, HuntConfig, StrategyChoice, Subject};
-use threadbare_report::Reporter;
 
 use super::REPLAY;
 use super::arguments::CargoTestOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::{Built, Project};
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::{exit, output, session};
 
@@ -21,11 +21,11 @@ use crate::{exit, output, session};
 const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    interrupt::begin(options.hunt.search.output.reporter(REPLAY), Due::suite());
     session::check_directory(&options.hunt.search.out)?;
     let project = Project::find(&options.hunt.cargo)?;
     let built = project.build("test", &options.hunt.cargo.build_arguments())?;
-    let mut reporter = options.hunt.search.output.reporter(REPLAY);
-    let mut emit = |event: Event<'_>| reporter.report(&event);
+    let mut emit = |event: Event<'_>| interrupt::report(&event);
     for program in &built.in_compiler {
         emit(Event::Skipped { program }).map_err(output::problem)?;
     }
@@ -42,7 +42,7 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     let make = |index: usize, worker: u32| test(&cases[index], worker, options, cancelled);
     let is_cancelled = || cancelled.load(Ordering::Relaxed);
     let summary = suite::run(cases.len(), jobs, ignored, &make, &is_cancelled, &mut emit)?;
-    exit_code(&summary, options, built.incomplete, is_cancelled())
+    exit_code(&summary, options, built.incomplete)
 }
 
 /// Runs each test program once, as `cargo test` does.
@@ -96,18 +96,13 @@ fn config(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> HuntConfig
     session::config(StrategyChoice::Hunt, &options.hunt.search, BUDGET, &options.hunt.run, cancelled)
 }
 
-fn exit_code(
-    summary: &SuiteSummary,
-    options: &CargoTestOptions,
-    is_incomplete: bool,
-    is_interrupted: bool,
-) -> Result<u8, Problem> {
+fn exit_code(summary: &SuiteSummary, options: &CargoTestOptions, is_incomplete: bool) -> Result<u8, Problem> {
     match summary {
         SuiteSummary { failed: 1.., .. } => Ok(exit::FOUND),
+        SuiteSummary { interrupted: true, .. } => Ok(exit::INTERRUPTED),
         _ if is_incomplete => Err(incomplete()),
-        SuiteSummary { tests: 0, ignored, .. } if !is_interrupted => Err(nothing_to_run(options, *ignored)),
+        SuiteSummary { tests: 0, ignored, .. } => Err(nothing_to_run(options, *ignored)),
         SuiteSummary { could_not_run: 1.., .. } => Ok(exit::COULD_NOT_RUN),
-        _ if is_interrupted => Ok(exit::INTERRUPTED),
         _ => Ok(exit::NOTHING_FOUND),
     }
 }

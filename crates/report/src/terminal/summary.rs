@@ -5,11 +5,15 @@ use threadbare_hunt::{BEGINNING, PredictionFigures, Summary};
 
 /// What a session did, found and left out.
 pub fn session(summary: &Summary) -> String {
-    match &summary.predictions {
+    let text = match &summary.predictions {
         Some(figures) => predictions(summary, figures),
         None => search(summary),
-    }
+    };
+    if summary.interrupted { format!("{text}\n{INTERRUPTED}") } else { text }
 }
+
+/// Said after what was done up to then.
+pub const INTERRUPTED: &str = "interrupted before the end";
 
 fn predictions(summary: &Summary, figures: &PredictionFigures) -> String {
     let PredictionFigures { predicted, confirmed, failed, .. } = *figures;
@@ -114,5 +118,6 @@ pub fn suite(summary: &SuiteSummary) -> String {
     if could_not_run > 0 {
         text += &format!(", {could_not_run} could not be run");
     }
-    text + &format!(", {ignored} skipped; {runs} runs")
+    text += &format!(", {ignored} skipped; {runs} runs");
+    if summary.interrupted { text + "; " + INTERRUPTED } else { text }
 }
