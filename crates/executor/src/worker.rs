@@ -58,6 +58,12 @@ pub enum StartError {
     TooSlow { program: PathBuf, limit: Duration },
     #[error("{} used more than {} MiB of memory before it started a thread", program.display(), limit >> 20)]
     TooMuchMemory { program: PathBuf, limit: u64 },
+    #[error(
+        "{} became {new}, which {}, before it started a thread",
+        program.display(),
+        if *is_instrumented { "started none" } else { "was not built with -fsanitize=thread" }
+    )]
+    Became { program: PathBuf, new: String, is_instrumented: bool },
     #[error("interrupted")]
     Cancelled,
 }
@@ -121,8 +127,37 @@ impl Worker {
         worker.wait_until_ready()?;
         worker.printed = worker.output.metadata().map_or(0, |output| output.len());
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server_pid())).unwrap_or_default();
-        worker.program = Program::from_maps(&target.program, &maps)?;
+        worker.program = match worker.became() {
+            // Names and code are those of the program that it is now.
+            Some(_) => worker.open_new(&maps)?,
+            None => Program::from_maps(&target.program, &maps)?,
+        };
         Ok(worker)
+    }
+
+    /// The program that it became by `exec` before its first thread.
+    fn became(&self) -> Option<String> {
+        match self.memory.control().end.get() {
+            Some(End::Exec { program, .. }) => Some(program),
+            _ => None,
+        }
+    }
+
+    fn open_new(&self, maps: &str) -> Result<Program, StartError> {
+        let link = format!("/proc/{}/exe", self.server_pid());
+        let path = std::fs::read_link(&link).unwrap_or_else(|_| self.target.program.clone());
+        let program = Program::from_maps(&path, maps)?;
+        if program.instrumentation() == Instrumentation::None {
+            return Err(self.became_another(path.to_string_lossy().into_owned()));
+        }
+        self.memory.write_code(&library_code(&program));
+        Ok(program)
+    }
+
+    fn became_another(&self, new: String) -> StartError {
+        let opened = Program::open(Path::new(&new));
+        let is_instrumented = opened.is_ok_and(|program| program.instrumentation() != Instrumentation::None);
+        StartError::Became { program: self.target.program.clone(), new, is_instrumented }
     }
 
     /// The program as it is loaded.
@@ -170,6 +205,9 @@ impl Worker {
                 Some(1) if bytes[0] == message::READY => return Ok(()),
                 Some(_) => return Err(self.why_not_ready()),
                 None if start.elapsed() >= self.limits.time => {
+                    if let Some(new) = self.became() {
+                        return Err(self.became_another(new));
+                    }
                     return Err(StartError::TooSlow { program: program(), limit: self.limits.time });
                 }
                 None if processes::use_more_than(self.limits.memory, self.server_pid()) => {
@@ -188,6 +226,9 @@ impl Worker {
             Err(source) => return StartError::Spawn { program, source },
         };
         let ended = ending::of(&self.memory, status, None);
+        if let End::Exec { program: new, .. } = ended {
+            return self.became_another(new);
+        }
         if ended == End::Finished {
             return StartError::NoThread(program);
         }

@@ -31,6 +31,7 @@
 //!           | 4                                                                      MemoryLimit
 //!           | 5  number: step   text: reason                                         Diverged
 //!           | 6  text: message   place                                               Unsupported
+//!           | 7  text: program   place                                               Exec
 //! place     = number: thread   number: location   number: stack
 //! related   = role   place
 //! role      = 1 Allocated | 2 Freed | 3 OtherAccess
@@ -96,7 +97,7 @@ use threadbare_trace::{EventKind, LocationIndex, ObjectIndex, StackIndex};
 /// The first bytes of every trace file.
 pub const MAGIC: &[u8; 8] = b"TBTRACE\n";
 /// The version that is written.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The oldest version that is read.
 pub const OLDEST_VERSION: u8 = 1;
 

@@ -29,6 +29,10 @@ pub struct Summary {
     /// Schedules that a strategy gave up for want of memory.
     pub dropped: u64,
     pub stopped: Stopped,
+    /// Runs that called `exec` and were over there.
+    pub became_another: u64,
+    /// What the last of them became.
+    pub became: Option<String>,
     /// Runs that could not go as planned and were ended there.
     diverged: u64,
     /// A run was stopped though it had all the events that the user allows.
@@ -128,6 +132,8 @@ impl Summary {
             exhausted: false,
             dropped: 0,
             stopped: Stopped::default(),
+            became_another: 0,
+            became: None,
             diverged: 0,
             bound_reached: false,
             beginnings: 0,
@@ -152,6 +158,10 @@ impl Summary {
             End::TimeLimit { .. } => self.stopped.time_limit += 1,
             End::MemoryLimit => self.stopped.memory_limit += 1,
             End::Diverged { .. } => self.diverged += 1,
+            End::Exec { program, .. } => {
+                self.became_another += 1;
+                self.became = Some(program.clone());
+            }
             _ => {}
         }
     }

@@ -154,6 +154,8 @@ struct SummaryLine {
     dropped: u64,
     stopped: StoppedFields,
     #[serde(skip_serializing_if = "is_zero")]
+    became_another: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     beginnings: u64,
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
@@ -222,6 +224,7 @@ impl SummaryLine {
                 time_limit: summary.stopped.time_limit,
                 memory_limit: summary.stopped.memory_limit,
             },
+            became_another: summary.became_another,
             beginnings: summary.beginnings,
             interrupted: summary.interrupted,
             predictions: summary.predictions.as_ref().map(PredictionFields::of),

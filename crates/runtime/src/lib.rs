@@ -40,6 +40,7 @@ use threadbare_wire as wire;
 
 use crate::entry::{log, modules, process};
 use crate::memory::{arena, heap, shadow};
+use crate::os::exec;
 use crate::schedule::scheduler;
 use crate::signals::handlers;
 
@@ -66,10 +67,11 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
     debug_assert_eq!(PRELOAD.to_bytes(), wire::PRELOAD.as_bytes());
     // SAFETY: the environment is not changed by anybody else this early. What was set for this library alone
     // is taken back, for the program and for its children.
-    unsafe {
+    let preload = unsafe {
         if libc::getenv(NAME.as_ptr()).is_null() {
             return;
         }
+        let preload = libc::getenv(c"LD_PRELOAD".as_ptr());
         libc::unsetenv(NAME.as_ptr());
         let users = libc::getenv(PRELOAD.as_ptr());
         if users.is_null() || *users == 0 {
@@ -78,7 +80,9 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
             libc::setenv(c"LD_PRELOAD".as_ptr(), users, 1);
         }
         libc::unsetenv(PRELOAD.as_ptr());
-    }
+        // What was there stays in memory, though it is no longer in the list.
+        if preload.is_null() { c"" } else { CStr::from_ptr(preload) }
+    };
     let problem = match log::open() {
         Err(problem) => problem,
         Ok(()) if !(arena::prepare() && heap::prepare() && shadow::prepare() && scheduler::start()) => {
@@ -87,6 +91,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
         Ok(()) => {
             std::panic::set_hook(Box::new(process::internal_error));
             modules::find();
+            exec::remember(preload);
             handlers::catch();
             ACTIVE.store(true, Ordering::Relaxed);
             return;

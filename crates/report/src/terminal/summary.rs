@@ -49,6 +49,10 @@ fn search(summary: &Summary) -> String {
             "that depends on more than the schedule (time, files, other processes), and is no finding".into(),
         );
     }
+    if let Some(program) = &summary.became {
+        let runs = counted(summary.became_another, "run");
+        lines.push(format!("{runs} became another program ({program}); what that does is not known"));
+    }
     if summary.exhausted {
         lines.push("every schedule of this search was tried".into());
     }

@@ -7,6 +7,7 @@
 pub mod channels;
 pub mod children;
 pub mod descriptors;
+pub mod exec;
 pub mod files;
 pub mod identity;
 pub mod io;
