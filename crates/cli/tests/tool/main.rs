@@ -5,6 +5,7 @@ mod clips;
 mod damage;
 mod input;
 mod interrupt;
+mod killed;
 mod messages;
 mod output;
 mod predict;
