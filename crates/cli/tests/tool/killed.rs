@@ -83,6 +83,47 @@ fn a_killed_tool_leaves_no_daemons() {
     }
 }
 
+/// What a run has made in the directory for temporary files, and shared memory with a name, is removed with it.
+#[test]
+fn a_killed_tool_leaves_nothing_of_its_run() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let temporary = directory.path().join("tmp");
+    fs::create_dir(&temporary).expect("a directory");
+    let program = directory.path().join("makes");
+    let source = write(directory.path(), "makes.c", MAKES);
+    compile(&source, &program, &["-g", "-fsanitize=thread"]);
+    let name = format!("threadbare-test-killed-{}", std::process::id());
+    let out = directory.path().join("out");
+    let hunt = ["hunt", path(&program), "--time-limit", "600", "--out", path(&out), "--", &name];
+    let mut child = tool(&hunt).env("TMPDIR", &temporary).spawn().expect("the tool starts");
+    let memory = Path::new("/dev/shm").join(&name);
+    let directories = || fs::read_dir(&temporary).expect("the directory is there").count();
+    wait_until("the run has made both", &mut child, || memory.exists() && directories() > 0);
+    child.kill().expect("the tool is our child");
+    child.wait().expect("the tool ends");
+    wait_until("both are gone", &mut child, || !memory.exists() && directories() == 0);
+}
+
+const MAKES: &str = r#"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+static void *make(void *name) {
+    char directory[4096];
+    snprintf(directory, sizeof directory, "%s/made-XXXXXX", getenv("TMPDIR"));
+    shm_open(name, O_CREAT | O_RDWR, 0600);
+    mkdtemp(directory);
+    for (volatile int i = 0;;) i = 1;
+}
+int main(int argc, char **argv) {
+    pthread_t thread;
+    pthread_create(&thread, 0, make, argv[argc - 1]);
+    return pthread_join(thread, 0);
+}
+"#;
+
 /// The compiler ends with the tool too. Its directory is left, because the tool could do nothing any more, and is gone
 /// when the next tool has started; that of a tool that lives is not.
 #[test]
