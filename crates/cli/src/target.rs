@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::ops::Deref;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -87,13 +89,29 @@ fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(P
     command.args(["-O0", "-pthread"]).arg("-o").arg(&program).arg(source).args(arguments);
     command.env("TMPDIR", directory.path());
     let output = keep(&mut command)
-        .and_then(|()| command.output())
+        .and_then(|()| {
+            limit_memory(&mut command);
+            command.output()
+        })
         .map_err(|error| Problem::new(format!("cannot run the compiler: {error}")))?;
     if !output.status.success() {
         return Err(Problem::new(format!("{} does not compile", source.display()))
             .help(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
     }
     Ok((program, directory))
+}
+
+/// Bounds the memory of a compiler, which would take all there is for `#include "/dev/zero"`.
+fn limit_memory(command: &mut Command) {
+    const BYTES: u64 = 8 << 30;
+    // SAFETY: between fork and exec, one system call.
+    unsafe {
+        command.pre_exec(|| {
+            let limit = libc::rlimit { rlim_cur: BYTES, rlim_max: BYTES };
+            libc::setrlimit(libc::RLIMIT_AS, &limit);
+            Ok(())
+        });
+    }
 }
 
 pub fn limits(options: &RunOptions, cancelled: &Arc<AtomicBool>) -> Limits {

@@ -168,3 +168,13 @@ int main(void) {
     assert_eq!(code, 0, "{stdout}{stderr}");
     assert!(stdout.contains("runs became another program (") && stdout.contains("/sleep)"), "{stdout}");
 }
+
+/// Protects the machine's memory from a source file without end.
+#[test]
+fn a_compiler_that_takes_all_memory_is_stopped() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "endless.c", "#include \"/dev/zero\"\n");
+    let (stdout, stderr, code) = run(&mut tool(&["hunt", path(&source)]));
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("does not compile") && stderr.contains("out of memory"), "{stderr}");
+}

@@ -115,7 +115,8 @@ fn identity(path: *const c_char) -> Option<Identity> {
 
 fn is_temporary(path: &Path) -> bool {
     let is_plain = !path.as_os_str().as_bytes().windows(4).any(|part| part == b"/../");
-    is_plain && (path.starts_with(SHARED) || DIRECTORY.get().is_some_and(|directory| path.starts_with(directory)))
+    is_plain
+        && (path.starts_with(SHARED) || DIRECTORY.get().is_some_and(|directory| path.starts_with(directory)))
 }
 
 fn note(path: &CStr, identity: Identity) {
