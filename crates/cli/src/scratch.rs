@@ -3,8 +3,9 @@
 //! A living tool holds a lock on each of its directories. The kernel gives it back when the tool ends, however that
 //! happens. So a directory of this name that can be locked is one that a dead tool has left.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -64,10 +65,10 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error),
+    // SAFETY: takes numbers. The lock goes away with the file.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        let error = io::Error::last_os_error();
+        return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
     }
     let is_same = |there: fs::Metadata| file.metadata().is_ok_and(|ours| ours.ino() == there.ino());
     Ok(fs::symlink_metadata(path).is_ok_and(is_same).then_some(file))

@@ -97,7 +97,7 @@ fn watch(command: pid_t, tool: c_int) -> ! {
 /// Ends the command and all that it has started. A command whose children are killed may clear up by itself: a fork
 /// server removes the temporary files of its run, a compiler its own.
 fn end(command: pid_t) -> ! {
-    for_each_child(command, |child| kill(child));
+    for_each_child(command, kill);
     for _ in 0..GRACE.as_millis() {
         if let Some(status) = reap(command) {
             end_children();
@@ -129,7 +129,7 @@ fn end_children() {
     // SAFETY: plain system calls on numbers. No place is given for a status.
     unsafe {
         loop {
-            for_each_child(libc::getpid(), |child| kill(child));
+            for_each_child(libc::getpid(), kill);
             while libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) > 0 {}
             if libc::waitpid(-1, std::ptr::null_mut(), libc::__WALL | libc::WNOHANG) < 0 {
                 return;
