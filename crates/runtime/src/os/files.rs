@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use crate::os::{descriptors, io};
+use crate::os::{descriptors, io, system};
 use crate::schedule::carrier::Carrier;
 
 #[derive(Clone, Copy)]
@@ -45,15 +45,14 @@ fn position(descriptor: c_int) -> Option<Position> {
 pub fn separate() {
     for Position { descriptor, flags, offset } in POSITIONS.with(|positions| positions.clone()) {
         let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
-        // SAFETY: the path ends in a zero. The others take numbers, and none of them changes memory.
+        // SAFETY: the functions take numbers, and none of them changes memory.
         unsafe {
             let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
-            let file = libc::open(path.as_ptr(), flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
+            let file = system::open(&path, flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
             if file >= 0 {
                 libc::lseek(file, offset, libc::SEEK_SET);
-                libc::dup2(file, descriptor);
-                libc::fcntl(descriptor, libc::F_SETFD, keep);
-                libc::close(file);
+                system::dup3(file, descriptor, if keep == 0 { 0 } else { libc::O_CLOEXEC });
+                system::close(file);
             }
         }
     }
