@@ -25,20 +25,14 @@ pub fn remember() {
 }
 
 fn position(descriptor: c_int) -> Option<Position> {
-    // SAFETY: all zeroes is a status, and `fstat` writes to it alone. The others take numbers.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        let regular =
-            libc::fstat(descriptor, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let flags = libc::fcntl(descriptor, libc::F_GETFL);
-        let offset = libc::lseek(descriptor, 0, libc::SEEK_CUR);
-        // Appending needs no position; the program's output is such a file.
-        (regular && flags >= 0 && flags & libc::O_APPEND == 0 && offset >= 0).then_some(Position {
-            descriptor,
-            flags,
-            offset,
-        })
-    }
+    let status = system::status(descriptor)?;
+    let flags = system::fcntl(descriptor, libc::F_GETFL, 0) as c_int;
+    // SAFETY: it only takes numbers.
+    let offset = unsafe { libc::lseek(descriptor, 0, libc::SEEK_CUR) };
+    let regular = status.st_mode & libc::S_IFMT == libc::S_IFREG;
+    // Appending needs no position; the program's output is such a file.
+    let has_position = regular && flags >= 0 && flags & libc::O_APPEND == 0 && offset >= 0;
+    has_position.then_some(Position { descriptor, flags, offset })
 }
 
 /// Gives this run positions of its own. A file that cannot be opened again stays shared.
@@ -47,7 +41,7 @@ pub fn separate() {
         let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
         // SAFETY: the functions take numbers, and none of them changes memory.
         unsafe {
-            let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
+            let keep = system::fcntl(descriptor, libc::F_GETFD, 0) as c_int & libc::FD_CLOEXEC;
             let file = system::open(&path, flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
             if file >= 0 {
                 libc::lseek(file, offset, libc::SEEK_SET);

@@ -61,6 +61,6 @@ unsafe extern "C" fn call(number: c_long, a: u64, b: u64, c: u64, d: u64, e: u64
 }
 
 /// The kernel's answer as libc gives it.
-fn result(answer: c_long) -> c_long {
+pub fn result(answer: c_long) -> c_long {
     if (-4095..0).contains(&answer) { system::fail(-answer as c_int).into() } else { answer }
 }
