@@ -40,6 +40,7 @@ use threadbare_wire as wire;
 
 use crate::entry::{imports, log, modules, process};
 use crate::memory::{arena, heap, shadow};
+use crate::os::dispatch;
 use crate::schedule::scheduler;
 use crate::signals::handlers;
 
@@ -89,6 +90,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
             std::panic::set_hook(Box::new(process::internal_error));
             modules::find();
             handlers::catch();
+            dispatch::watch();
             ACTIVE.store(true, Ordering::Relaxed);
             return;
         }

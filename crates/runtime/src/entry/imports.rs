@@ -96,6 +96,20 @@ pub fn find_anywhere(name: &CStr) -> Option<u64> {
     libraries::all().find_map(|library| library.find(name, None)).map(|found| found.address)
 }
 
+fn libc() -> Option<Library> {
+    libraries::ours_and_behind().find(|library| library.is_named(b"libc.so"))
+}
+
+/// Where libc's code begins and ends.
+pub fn code_of_libc() -> Option<(u64, u64)> {
+    libc()?.code()
+}
+
+/// libc has all functions of the system, those for threads as well.
+pub fn is_one_libc() -> bool {
+    libc().is_some_and(|libc| libc.find(c"pthread_create", Some(c"GLIBC_2.34")).is_some())
+}
+
 fn is_system(library: Library) -> bool {
     modules::SYSTEM_NAMES.iter().any(|name| library.is_named(name.as_bytes()))
 }

@@ -360,19 +360,32 @@ impl Library {
         }
     }
 
+    /// The program headers. A library is loaded from its beginning, which says where they are.
+    fn headers(self) -> &'static [libc::Elf64_Phdr] {
+        let header = self.0.base as *const libc::Elf64_Ehdr;
+        // SAFETY: the loader has mapped it, and never takes it away.
+        unsafe {
+            let start = header.byte_add((*header).e_phoff as usize).cast::<libc::Elf64_Phdr>();
+            std::slice::from_raw_parts(start, (*header).e_phnum as usize)
+        }
+    }
+
     /// The pages that the loader has made read-only after it filled them in: their start and length.
     pub fn read_only_pages(self) -> Option<(u64, u64)> {
         const PAGE: u64 = 4096;
-        let header = self.0.base as *const libc::Elf64_Ehdr;
-        // SAFETY: a library is loaded from its beginning, which says where its program headers are.
-        let headers = unsafe {
-            let start = header.byte_add((*header).e_phoff as usize).cast::<libc::Elf64_Phdr>();
-            std::slice::from_raw_parts(start, (*header).e_phnum as usize)
-        };
-        let relro = headers.iter().find(|header| header.p_type == libc::PT_GNU_RELRO)?;
+        let relro = self.headers().iter().find(|header| header.p_type == libc::PT_GNU_RELRO)?;
         let start = self.0.base + relro.p_vaddr;
         let (start, end) = (start & !(PAGE - 1), (start + relro.p_memsz) & !(PAGE - 1));
         Some((start, end - start))
+    }
+
+    /// Where its code begins and ends.
+    pub fn code(self) -> Option<(u64, u64)> {
+        let is_code =
+            |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
+        let code = self.headers().iter().find(is_code)?;
+        let start = self.0.base + code.p_vaddr;
+        Some((start, start + code.p_memsz))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::entry::intercept::intercept;
 use crate::entry::log::{self, Entry};
 use crate::entry::real::real;
 use crate::entry::{imports, library_code, modules, panics};
-use crate::os::system;
+use crate::os::{dispatch, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{fail, refuse};
 use crate::schedule::scheduler::{Operation, point};
@@ -166,12 +166,20 @@ intercept! {
 /// Makes a copy of the process. It sends no signal when it ends, so a program that ignores `SIGCHLD` does not keep its
 /// server from learning how its runs ended.
 pub fn fork_quietly() -> i64 {
-    system::fork(0)
+    fork(0)
 }
 
 /// The same; the copy is a child of this process's parent.
 pub fn fork_beside() -> i64 {
-    system::fork(libc::CLONE_PARENT)
+    fork(libc::CLONE_PARENT)
+}
+
+fn fork(flags: c_int) -> i64 {
+    let child = system::fork(flags);
+    if child == 0 {
+        dispatch::watch_copy();
+    }
+    child
 }
 
 /// Refuses what is not modelled, and says who asked for what.

@@ -7,6 +7,7 @@
 pub mod channels;
 pub mod children;
 pub mod descriptors;
+pub mod dispatch;
 mod file_locks;
 pub mod files;
 pub mod identity;
