@@ -40,7 +40,7 @@ use threadbare_wire as wire;
 
 use crate::entry::{imports, log, modules, process};
 use crate::memory::{arena, heap, shadow};
-use crate::os::dispatch;
+use crate::os::{dispatch, instructions};
 use crate::schedule::scheduler;
 use crate::signals::handlers;
 
@@ -91,6 +91,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
             modules::find();
             handlers::catch();
             dispatch::watch();
+            instructions::watch();
             ACTIVE.store(true, Ordering::Relaxed);
             return;
         }

@@ -9,7 +9,7 @@ use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
 use crate::entry::process;
 use crate::hooks::accesses::{IGNORE, WATCH};
-use crate::os::{identity, io, system};
+use crate::os::{identity, instructions, io, system};
 use crate::schedule::scheduler;
 
 intercept! {
@@ -27,6 +27,7 @@ fn make(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
     if child == 0 {
         ACTIVE.store(false, Ordering::Relaxed);
         WATCH.store(IGNORE, Ordering::Relaxed);
+        instructions::leave_alone();
         // It must not outlive the run, which may be over already.
         identity::stay_bound();
         // SAFETY: the kernel only gives a number.
@@ -63,7 +64,7 @@ macro_rules! spawn {
         fn $name $(@ $version)? ($($arg: usize),*) -> usize, calling spawn {
             io::forked();
             // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-            unsafe { spawn($($arg),*) }
+            instructions::left_alone(|| unsafe { spawn($($arg),*) })
         }
     )+ } };
 }

@@ -11,6 +11,7 @@ pub mod dispatch;
 mod file_locks;
 pub mod files;
 pub mod identity;
+pub mod instructions;
 pub mod io;
 mod io_calls;
 pub mod leftovers;
