@@ -2,6 +2,7 @@
 
 mod bank;
 mod names;
+mod own_names;
 mod subjects;
 mod support;
 mod trouble;

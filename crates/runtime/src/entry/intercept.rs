@@ -36,7 +36,7 @@ macro_rules! intercept {
             #[allow(dead_code, reason = "an entry that never passes a call on has no use for it")]
             unsafe fn real($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: the caller promises libc what a program does that calls this function.
-                unsafe { $crate::entry::real::real!($name $(@ $version)? ($($arg => $ty),*) $(-> $ret)?) }
+                unsafe { $crate::entry::real::real!(next: $name $(@ $version)? ($($arg => $ty),*) $(-> $ret)?) }
             }
             $(#[$meta])*
             unsafe extern "C" fn stand_in($($arg: $ty,)* $($pc: u64)?) $(-> $ret)? {

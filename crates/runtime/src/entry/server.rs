@@ -66,9 +66,7 @@ fn serve_plans() {
 }
 
 fn send(bytes: &[u8]) {
-    // SAFETY: the kernel reads these bytes alone.
-    let sent = unsafe { libc::send(SOCKET_FD, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
-    if sent != bytes.len() as isize {
+    if system::send(SOCKET_FD, bytes, libc::MSG_NOSIGNAL) != bytes.len() as i64 {
         die(&[]);
     }
 }
@@ -83,12 +81,10 @@ enum Request {
 fn receive() -> Request {
     let mut bytes = [0u8; 2];
     loop {
-        // SAFETY: the kernel writes to these two bytes alone.
-        let got = unsafe { libc::recv(SOCKET_FD, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        match got {
+        match system::read(SOCKET_FD, &mut bytes) {
             1 if bytes[0] == message::RUN => return Request::Run,
             2 if bytes[0] == message::RESUME => return Request::Resume(usize::from(bytes[1])),
-            -1 if system::errno() == libc::EINTR => {}
+            error if error == -i64::from(libc::EINTR) => {}
             _ => die(&[]),
         }
     }

@@ -16,7 +16,7 @@ use crate::entry::real::real;
 use crate::entry::{library_code, log, modules};
 use crate::hooks::accesses::{IGNORE, WATCH};
 use crate::hooks::calls;
-use crate::os::system;
+use crate::os::{dispatch, instructions, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{fail, finish};
 use crate::schedule::{scheduler, state};
@@ -180,6 +180,13 @@ pub fn has_handler(signal: c_int) -> bool {
 
 /// Where the kernel delivers a signal to.
 unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    // SAFETY: the kernel's description of the signal, and of what it interrupted.
+    let is_answered = unsafe {
+        dispatch::takes(signal, &*info, &mut *context) || instructions::takes(signal, &*info, &mut *context)
+    };
+    if is_answered {
+        return;
+    }
     // SAFETY: the kernel's description of the signal.
     let code = unsafe { (*info).si_code };
     let sent = code <= 0;

@@ -79,7 +79,7 @@ macro_rules! uses_stream {
             extern "C" fn before(arguments: &[Stream; 6], pc: u64) -> *mut c_void {
                 let _ = arguments;
                 wait_for(uses_stream!(@stream arguments $stream), pc);
-                real::found!($name, None)
+                real::found!(next, $name, None)
             }
             naked_asm!(
                 ".cfi_startproc",
