@@ -7,6 +7,7 @@ mod arguments;
 mod cargo;
 mod cc;
 mod exit;
+mod files;
 mod input;
 mod output;
 mod predict;
@@ -16,6 +17,7 @@ mod replay;
 mod session;
 mod target;
 mod trace;
+mod trust;
 
 use std::process::ExitCode;
 use std::sync::Arc;

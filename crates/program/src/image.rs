@@ -14,6 +14,7 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTab
 use threadbare_trace::CodeClass;
 
 use crate::ProgramError;
+use crate::bounded::{self, ReadError};
 use crate::debug_info::DebugInfo;
 use crate::library_code;
 use crate::symbols::{Kind, Symbols};
@@ -25,6 +26,8 @@ pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
 pub(crate) type Elf<'data> = ElfFile64<'data, object::LittleEndian>;
 
 const PAGE: u64 = 0x1000;
+/// The largest programs with debug information, such as browsers, are below this.
+const MAX_BYTES: u64 = 8 << 30;
 
 /// The files that were opened last, with what was computed from them. The workers of a hunt open the same files at the
 /// same time, and so do the tests of a suite one after another.
@@ -97,7 +100,10 @@ impl Image {
             last.push_front((identity, Arc::clone(&image)));
             return Ok(image);
         }
-        let bytes = fs::read(path).map_err(problem)?;
+        let bytes = bounded::read_regular(path, MAX_BYTES).map_err(|error| match error {
+            ReadError::Io(source) => problem(source),
+            other => ProgramError::NotAnExecutable { path: path.into(), reason: other.to_string() },
+        })?;
         let image = Image::parse(bytes.into())
             .map_err(|reason| ProgramError::NotAnExecutable { path: path.into(), reason })?;
         let image = Arc::new(image);

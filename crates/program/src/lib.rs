@@ -27,9 +27,11 @@
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
 //! entries); `types`, `locals` and `frame_info` name memory; `library_code` finds the code of Rust's standard library;
+//! `bounded` reads files up to a limit;
 //! `calls` decodes functions, and `site` finds places again by them; `source` reads source files; `maps` and `module` say
 //! what is loaded where; `program` puts these together.
 
+pub mod bounded;
 mod calls;
 mod debug_info;
 mod error;
