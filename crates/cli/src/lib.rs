@@ -73,8 +73,10 @@ fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Problem> {
 
 /// Runs a command and prints its problem, if there is one.
 fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
-    ExitCode::from(work().unwrap_or_else(|problem| {
+    let code = work().unwrap_or_else(|problem| {
         problem.print();
         exit::COULD_NOT_RUN
-    }))
+    });
+    threadbare_executor::remove_temporary_cache();
+    ExitCode::from(code)
 }

@@ -5,3 +5,4 @@ mod names;
 mod subjects;
 mod support;
 mod trouble;
+mod trust;
