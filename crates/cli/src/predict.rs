@@ -66,14 +66,15 @@ fn predict_from(path: &Path, patterns: &[Pattern], output: &OutputOptions) -> Re
 /// Reads a trace in any format. The first bytes and the file name tell which.
 fn read_trace(path: &Path) -> Result<Trace, Problem> {
     let bytes = files::read(path, TRACE_LIMIT)?;
-    if bytes.is_empty() {
-        return Err(Problem::file("read", path, "it is empty").help("`threadbare record` writes traces"));
-    }
     if bytes.starts_with(trace_file::MAGIC) {
         return trace_file::read(&bytes).map_err(|error| Problem::file("read", path, error));
     }
     let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let trace = if is_csv { import::csv(&bytes) } else { import::std(&bytes) };
+    if trace.as_ref().is_ok_and(|trace| trace.events.is_empty()) {
+        return Err(Problem::file("predict from", path, "there is no event in it")
+            .help("traces are written by `threadbare record`"));
+    }
     trace.map_err(|error| {
         let problem = Problem::file("read", path, &error);
         match help(&error, if is_csv { "CSV" } else { "STD" }) {

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod facade;
+mod harness_options;
 mod listing;
 mod project;
 mod suite;

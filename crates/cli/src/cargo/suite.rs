@@ -11,6 +11,7 @@ use threadbare_hunt::{Budget, Emit, Event, HuntConfig, StrategyChoice, Subject};
 use threadbare_report::Reporter;
 
 use super::arguments::CargoTestOptions;
+use super::harness_options::HarnessOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::{Built, Project};
 use crate::problem::Problem;
@@ -23,6 +24,7 @@ const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     session::check_directory(&options.hunt.search.out)?;
+    let harness = if options.no_hunt { None } else { Some(HarnessOptions::parse(&options.arguments)?) };
     let project = Project::find(&options.hunt.cargo, None)?;
     let built = project.build("test", &options.hunt.cargo.build_arguments())?;
     let directory = seen_from(&options.hunt.search.out, &project.root);
@@ -31,14 +33,15 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     for program in &built.in_compiler {
         emit(Event::Skipped { program }).map_err(output::problem)?;
     }
-    if options.no_hunt {
+    let Some(harness) = harness.filter(|harness| !harness.asks_harness) else {
         return run_once(&built, options, &mut emit);
-    }
-    let listings: Vec<_> =
-        built.executables.iter().map(|executable| listing::list(executable, options)).collect();
+    };
+    let list = |executable| listing::list(executable, options.filter.as_ref(), &harness);
+    let listings: Vec<_> = built.executables.iter().map(list).collect::<Result<_, _>>()?;
     let ignored = listings.iter().map(|listing| listing.ignored).sum();
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
-    let jobs = config(options, cancelled).jobs;
+    let jobs = options.hunt.search.jobs.or(harness.test_threads);
+    let jobs = jobs.unwrap_or_else(|| config(options, cancelled).jobs);
     let started = Event::SuiteStarted { tests: cases.len(), programs: built.executables.len() };
     emit(started).map_err(output::problem)?;
     let make = |index: usize, worker: u32| test(&cases[index], &directory, worker, options, cancelled);
