@@ -12,6 +12,7 @@ use threadbare_executor::{Input, Limits, Target};
 use threadbare_formats::clip::ClipInput;
 use threadbare_hunt::Subject;
 use threadbare_hunt::clip::Origin;
+use threadbare_program::{DebugExtent, Instrumentation, Program};
 
 use crate::arguments::{LaunchOptions, RunOptions};
 use crate::cc::{self, Language};
@@ -81,12 +82,35 @@ fn prepare_in(
         }
         None => (path, None),
     };
+    note_debug_information(&program);
     let arguments = origin.arguments.iter().map(OsString::from).collect();
     let input = given.as_ref().map_or_else(|| Ok(Input::default()), Given::input)?;
     let directory = directory.map(Path::to_owned);
     let (name, unsaved_input) = (name(target), given.and_then(Given::unsaved));
     let target = Target { program, arguments, input, directory, ..Target::default() };
     Ok(Prepared { subject: Subject { target, origin, name, unsaved_input }, _compiled: compiled })
+}
+
+/// Says once what is missing for locations with lines. A program that cannot be read is refused later, with a reason.
+fn note_debug_information(program: &Path) {
+    let Ok(opened) = Program::open(program) else { return };
+    if !matches!(opened.instrumentation(), Instrumentation::Dynamic { .. }) {
+        return;
+    }
+    let note = match opened.debug_extent() {
+        DebugExtent::Present => return,
+        DebugExtent::None => format!(
+            "{} has no debug information, so places are shown as functions; build it with -g",
+            program.display()
+        ),
+        DebugExtent::SplitMissing(file) => format!(
+            "the debug information of {} is split, and {} is not there or of another build;\n\
+             build it with -gno-split-dwarf, or keep the .dwo files where they were written",
+            program.display(),
+            file.display()
+        ),
+    };
+    threadbare_report::print_note(&note);
 }
 
 pub fn current_directory() -> Result<PathBuf, Problem> {

@@ -134,6 +134,14 @@ pub(crate) fn is_invisible(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Prints a note to standard error: something that is not wrong, but that a user can make better.
+pub fn print_note(note: &str) {
+    let bold = console::Style::new().for_stderr().bold();
+    let text = format!("{} {}\n", bold.cyan().apply_to("note:"), printable(note));
+    // If standard error cannot be written to, the note is lost.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Prints an error to standard error, in the form that every command uses.
 pub fn print_error(message: &str, help: Option<&str>) {
     let bold = console::Style::new().for_stderr().bold();

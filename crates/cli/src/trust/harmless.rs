@@ -80,7 +80,7 @@ pub fn cargo_argument(number: usize, argument: &str) -> bool {
         |option: &&str| argument.strip_prefix(*option).is_some_and(|name| is_made_of(name, is_name));
     let is_feature = |c: char| is_name(c) || ",/? +.".contains(c);
     CARGO_FLAGS.contains(&argument)
-        || CARGO_NAMES.iter().any(|option| names_one(option))
+        || CARGO_NAMES.iter().any(names_one)
         || argument.strip_prefix("--features=").is_some_and(|features| is_made_of(features, is_feature))
 }
 
