@@ -80,7 +80,7 @@ fn a_cache_that_others_can_write_to_is_not_used() {
         let place = temporary.path().join(&name);
         plant(&place, others.path());
         hunt_without_home(temporary.path());
-        assert_eq!(names(temporary.path()), [name.clone()], "nothing else is left");
+        assert_eq!(names(temporary.path()), [&name[..]], "nothing else is left");
         assert!(!place.is_dir() || names(&place).is_empty(), "the directory was used");
     }
     assert!(names(others.path()).is_empty(), "the link was followed");
@@ -91,7 +91,7 @@ fn a_user_without_a_home_has_a_private_cache() {
     let temporary = tempfile::tempdir().expect("a directory");
     hunt_without_home(temporary.path());
     let name = format!("threadbare-{}", rustix::process::getuid().as_raw());
-    assert_eq!(names(temporary.path()), [name.clone()]);
+    assert_eq!(names(temporary.path()), [&name[..]]);
     let mode = fs::metadata(temporary.path().join(name)).expect("the cache").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
 }
