@@ -173,7 +173,7 @@ impl OutputOptions {
 /// How to search, and where to put what is found.
 #[derive(Args, Clone)]
 pub struct SearchOptions {
-    /// When to stop: after a time (30s, 5m, 1h), a number of runs (1000runs), or whichever of both comes first
+    /// When to stop: after a time (30s, 1.5m, 1h), a number of runs (1000runs), or whichever of both comes first
     /// (1000runs,30s) [default: 2000runs; for each test of a cargo project 200runs,60s]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
@@ -298,6 +298,11 @@ pub struct ReplayOptions {
     /// Give the program this as standard input instead of what the clip names; `-` for this command's own
     #[arg(long, value_name = "FILE")]
     pub stdin: Option<PathBuf>,
+
+    /// Run the clip though it asks for what may do harm, such as a program outside of this project; for clips that
+    /// are your own
+    #[arg(long)]
+    pub trust: bool,
 
     /// Keep the trace of the run
     #[arg(long, value_name = "FILE")]

@@ -7,6 +7,7 @@ mod arguments;
 mod cargo;
 mod cc;
 mod exit;
+mod files;
 mod input;
 mod output;
 mod predict;
@@ -16,6 +17,7 @@ mod replay;
 mod session;
 mod target;
 mod trace;
+mod trust;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -71,8 +73,10 @@ fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Problem> {
 
 /// Runs a command and prints its problem, if there is one.
 fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
-    ExitCode::from(work().unwrap_or_else(|problem| {
+    let code = work().unwrap_or_else(|problem| {
         problem.print();
         exit::COULD_NOT_RUN
-    }))
+    });
+    threadbare_executor::remove_temporary_cache();
+    ExitCode::from(code)
 }

@@ -11,6 +11,7 @@ use crate::arguments::{HuntOptions, OutputOptions, ProgramOptions, RankOptions, 
 use crate::exit;
 use crate::problem::Problem;
 use crate::target;
+use crate::trust::{self, Builder};
 
 /// The default budget for one program.
 pub const BUDGET: Budget = Budget::runs(2000);
@@ -19,7 +20,7 @@ pub fn hunt(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
     let (program, search) = (&options.program, &options.search);
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let config = program_config(StrategyChoice::Hunt, search, program, cancelled);
-    search_and_report(&subject, &config, &search.output, "threadbare replay")
+    search_and_report(&subject, &config, &search.output, Builder::Compiler)
 }
 
 pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
@@ -32,7 +33,7 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
         memory: options.search_memory.saturating_mul(1 << 20),
     };
     let config = program_config(strategy, search, program, cancelled);
-    search_and_report(&subject, &config, &search.output, "threadbare replay")
+    search_and_report(&subject, &config, &search.output, Builder::Compiler)
 }
 
 fn program_config(
@@ -73,10 +74,12 @@ pub fn search_and_report(
     subject: &Subject,
     config: &HuntConfig,
     output: &OutputOptions,
-    replay_command: &'static str,
+    builder: Builder,
 ) -> Result<u8, Problem> {
     check_directory(&config.out)?;
-    let mut reporter = output.reporter(replay_command);
+    let directory = target::current_directory()?;
+    let mut reporter =
+        output.reporter(trust::replay_command(builder, &subject.origin, &directory, &config.out));
     let mut emit = |event: Event<'_>| reporter.report(&event);
     let summary = run(subject, config, &mut emit)?;
     Ok(exit_code(&summary, config.limits.cancelled.load(Ordering::Relaxed)))

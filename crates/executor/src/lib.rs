@@ -11,6 +11,7 @@
 //!
 //! What to run next is not decided here.
 
+mod cache;
 mod ending;
 mod input;
 mod learn;
@@ -21,10 +22,11 @@ mod snapshots;
 mod symbolise;
 mod worker;
 
+pub use cache::{cache, is_cache_temporary, remove_temporary_cache};
 pub use ending::RunEnd;
 pub use input::Input;
 pub use learn::{LEARNING_RUNS, learn, learning_plan};
-pub use library::{InstallError, cache, install};
+pub use library::{InstallError, install};
 pub use run::{FailureKey, Run};
 pub use snapshots::Keep;
 pub use threadbare_wire::CodePlace;

@@ -15,6 +15,8 @@ use threadbare_trace::{
 /// What was run, as the user gave it.
 #[derive(Clone, Debug)]
 pub struct Origin {
+    /// The directory it was run in, as seen from the directory of its clips.
+    pub directory: Option<String>,
     pub target: String,
     pub compiler_arguments: Vec<String>,
     pub arguments: Vec<String>,
@@ -45,6 +47,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
     let finding = trace.end.failure_kind().map_or("", FailureKind::finding).to_owned();
     let message = trace.lasting_failure_message().unwrap_or_default();
     Clip {
+        directory: origin.directory.clone(),
         target: origin.target.clone(),
         compiler_arguments: origin.compiler_arguments.clone(),
         arguments: origin.arguments.clone(),
@@ -206,7 +209,7 @@ fn racing_places(steps: &[Step]) -> Option<[u64; 2]> {
 fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> Option<Extent> {
     Some(match extent {
         ClipExtent::Global { symbol, offset, len } => {
-            Extent::Fixed { start: program.symbol_address(symbol)? + offset, len: *len }
+            Extent::Fixed { start: program.symbol_address(symbol)?.wrapping_add(*offset), len: *len }
         }
         ClipExtent::Heap { calls, start, len } => {
             let mut site = [0; 3];

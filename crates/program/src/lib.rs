@@ -26,10 +26,12 @@
 //! (`calls`) and belong here too.
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
-//! entries); `types`, `locals` and `frame_info` name memory; `library_code` finds the code of Rust's standard library;
+//! entries, also from the files of `split` DWARF); `types`, `locals` and `frame_info` name memory; `library_code` finds the code of Rust's standard library;
+//! `bounded` reads files up to a limit;
 //! `calls` decodes functions, and `site` finds places again by them; `source` reads source files; `maps` and `module` say
 //! what is loaded where; `program` puts these together.
 
+pub mod bounded;
 mod calls;
 mod debug_info;
 mod error;
@@ -42,9 +44,11 @@ mod module;
 mod program;
 mod site;
 mod source;
+mod split;
 mod symbols;
 mod types;
 
+pub use debug_info::DebugExtent;
 pub use error::ProgramError;
 pub use library_code::is_library_function;
 pub use program::{Global, Instrumentation, Program};

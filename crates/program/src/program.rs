@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use threadbare_trace::CodeClass;
 use threadbare_trace::{Frame, Location, Site};
 
+use crate::debug_info::DebugExtent;
 use crate::image::Image;
 use crate::locals::{self, FrameLayout};
 use crate::module::{Loaded, Module};
@@ -100,6 +101,12 @@ impl Program {
             (false, true) => Instrumentation::Dynamic { soname: runtime.soname.clone() },
             (false, false) => Instrumentation::None,
         }
+    }
+
+    /// What the executable has of debug information.
+    pub fn debug_extent(&self) -> DebugExtent {
+        let executable = self.modules.first().and_then(Module::loaded);
+        executable.map_or(DebugExtent::None, |executable| executable.image.debug_info().extent())
     }
 
     /// The code of Rust's standard library that is compiled into the executable, as linked, by address.

@@ -180,6 +180,11 @@ impl CargoOptions {
         arguments
     }
 
+    /// The user says which project it is.
+    pub fn names_manifest(&self) -> bool {
+        self.manifest_path.is_some()
+    }
+
     /// For every call of cargo: which project, and whether it may change or fetch anything.
     pub fn place_arguments(&self) -> Vec<String> {
         let manifest = self.manifest_path.as_ref();

@@ -1,5 +1,6 @@
 //! What a user does: the real binary on real programs.
 
+mod bounds;
 mod cache;
 mod clips;
 mod damage;
@@ -12,3 +13,4 @@ mod rank;
 mod rough;
 mod subjects;
 mod support;
+mod trust;

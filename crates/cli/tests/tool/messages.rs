@@ -87,3 +87,33 @@ fn wrong_options_are_refused_by_name() {
     assert_eq!(code, 2);
     assert!(stderr.contains("/etc/hostname") && stderr.contains("threadbare record"), "{stderr}");
 }
+
+/// A program without debug information is hunted all the same, and what would help is said once.
+#[test]
+fn a_program_without_debug_information_is_told_of_the_flag() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "lost.c", crate::clips::LOST_UPDATE);
+    let program = directory.path().join("lost");
+    let hunt = ["hunt", path(&program), "--first", "--json", "--out", path(directory.path())];
+    for (flags, expected) in [
+        (
+            &["-fsanitize=thread"][..],
+            "has no debug information, so places are shown as functions; build it with -g\n",
+        ),
+        (&["-fsanitize=thread", "-g", "-gsplit-dwarf"], ".dwo is not there or of another build"),
+        (&["-fsanitize=thread", "-g"], ""),
+    ] {
+        compile(&source, &program, flags);
+        for entry in std::fs::read_dir(directory.path()).expect("the directory").flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "dwo") {
+                std::fs::remove_file(entry.path()).expect("the compiler left it here");
+            }
+        }
+        let (stdout, stderr, code) = run(&mut tool(&hunt));
+        assert_eq!(code, 1, "{flags:?}: {stdout}{stderr}");
+        assert!(
+            stderr.contains(expected) && stderr.matches("note:").count() == usize::from(!expected.is_empty()),
+            "{flags:?}: {stderr}"
+        );
+    }
+}
