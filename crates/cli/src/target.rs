@@ -73,6 +73,16 @@ fn name(target: &str) -> String {
     stem.map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
 }
 
+/// What the directories of programs that we compiled begin with.
+const COMPILED: &str = "threadbare-";
+
+/// The program was compiled for one command, and is deleted after it.
+pub fn is_compiled(program: &Path) -> bool {
+    let directory = program.parent().filter(|directory| directory.starts_with(std::env::temp_dir()));
+    let name = directory.and_then(Path::file_name).unwrap_or_default();
+    name.to_string_lossy().starts_with(COMPILED)
+}
+
 /// Compiles one file without optimisation, so that every access in the source is one in the program.
 fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(PathBuf, TempDir), Problem> {
     if !source.exists() {
@@ -80,7 +90,7 @@ fn compile(language: Language, source: &Path, arguments: &[String]) -> Result<(P
             .help("a clip names its target as it was given to `hunt`; from elsewhere, use replay --target"));
     }
     let directory = tempfile::Builder::new()
-        .prefix("threadbare-")
+        .prefix(COMPILED)
         .tempdir()
         .map_err(|error| Problem::file("create a directory in", &std::env::temp_dir(), error))?;
     let program = directory.path().join(source.file_stem().unwrap_or_default());

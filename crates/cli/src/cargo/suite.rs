@@ -86,6 +86,7 @@ fn test(case: &Case<'_>, worker: u32, options: &CargoTestOptions, cancelled: &Ar
             stop_at_first: true,
             // Tests run side by side, each with one worker.
             jobs: 1,
+            exit_code_must_be_0: true,
             harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
             ..config
         },

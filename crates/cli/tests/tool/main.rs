@@ -12,3 +12,4 @@ mod rank;
 mod rough;
 mod subjects;
 mod support;
+mod timing;
