@@ -25,6 +25,11 @@ impl Problem {
         Problem { help: Some(help.into()), ..self }
     }
 
+    /// What to do next, if there is advice.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
     /// A problem that is not printed.
     pub fn silent() -> Problem {
         Problem::new("")

@@ -15,6 +15,7 @@
 
 mod ending;
 mod input;
+pub mod kernel;
 mod learn;
 mod library;
 mod memory;

@@ -399,7 +399,7 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
 }
 
 /// Fails if the user's resource limits are too low. A run would then end with an obscure error or by a signal.
-fn check_limits() -> io::Result<()> {
+pub(crate) fn check_limits() -> io::Result<()> {
     let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     if limit(Resource::Nofile) <= wire::SOCKET_FD as u64 {
         return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));

@@ -27,10 +27,11 @@
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
 //! entries); `types`, `locals` and `frame_info` name memory; `library_code` finds the code of Rust's standard library;
-//! `calls` decodes functions, and `site` finds places again by them; `source` reads source files; `maps` and `module` say
+//! `calls` decodes functions, `coverage` finds those that are not instrumented, and `site` finds places again by them; `source` reads source files; `maps` and `module` say
 //! what is loaded where; `program` puts these together.
 
 mod calls;
+mod coverage;
 mod debug_info;
 mod error;
 mod frame_info;
@@ -45,6 +46,7 @@ mod source;
 mod symbols;
 mod types;
 
+pub use coverage::UnitCoverage;
 pub use error::ProgramError;
 pub use library_code::is_library_function;
 pub use program::{Global, Instrumentation, Program};

@@ -15,7 +15,7 @@ use crate::module::{Loaded, Module};
 use crate::site::{self, Candidate, Likeness};
 use crate::source::Sources;
 use crate::symbols::{self, Kind, Symbol};
-use crate::{ProgramError, frame_info, maps, types, unpoisoned};
+use crate::{ProgramError, UnitCoverage, coverage, frame_info, maps, types, unpoisoned};
 
 /// Separates the name of a shared object from the name of its symbol. A symbol of the executable has no such prefix.
 const IN_MODULE: char = '!';
@@ -100,6 +100,20 @@ impl Program {
             (false, true) => Instrumentation::Dynamic { soname: runtime.soname.clone() },
             (false, false) => Instrumentation::None,
         }
+    }
+
+    /// How much of the executable is instrumented, by compilation unit.
+    pub fn coverage(&self) -> Vec<UnitCoverage> {
+        self.executable().map(coverage::of).unwrap_or_default()
+    }
+
+    /// The executable can be traced to source lines.
+    pub fn has_debug_info(&self) -> bool {
+        self.executable().is_some_and(Image::has_debug_info)
+    }
+
+    fn executable(&self) -> Option<&Image> {
+        self.modules.first().and_then(Module::loaded).map(|loaded| &*loaded.image)
     }
 
     /// The code of Rust's standard library that is compiled into the executable, as linked, by address.

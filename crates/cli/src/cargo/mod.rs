@@ -23,7 +23,8 @@ use arguments::{CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
 use crate::problem::Problem;
-use crate::{replay, session};
+use crate::{doctor, replay, session};
+pub use project::Compiler;
 use project::{Executable, Project};
 
 /// The command that replays a clip of a cargo project.
@@ -34,6 +35,7 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
         Command::Test(options) => suite::run(&options, cancelled),
         Command::Run(options) => run_program(&options, cancelled),
         Command::Replay(options) => replay_clip(&options, cancelled),
+        Command::Doctor(options) => doctor::run(&options, cancelled),
     }
 }
 

@@ -3,6 +3,7 @@
 mod cache;
 mod clips;
 mod damage;
+mod doctor;
 mod input;
 mod interrupt;
 mod messages;
