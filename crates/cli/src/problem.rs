@@ -90,6 +90,9 @@ impl From<StartError> for Problem {
                 "build it so that the runtime can be replaced: with gcc, without -static-libtsan;\n\
                  with clang, through the wrapper:  make CC=\"threadbare cc\" (with CC=clang in the environment)",
             ),
+            StartError::NoSymbols(_) => {
+                problem.help("link it dynamically, so that our runtime can be loaded, or do not strip it")
+            }
             StartError::NoThread(_) => problem.help(
                 "there is nothing to schedule; arguments for the program go after `--`,\n\
                  for example: threadbare hunt ./program -- 4",

@@ -72,19 +72,23 @@ impl PlainRun {
         self.end == PlainEnd::Exited(0)
     }
 
+    /// It ended by itself, and not well.
+    pub fn failed(&self) -> bool {
+        match self.end {
+            PlainEnd::Exited(code) => code != 0,
+            PlainEnd::Killed(_) => true,
+            PlainEnd::TooLong(_) | PlainEnd::TooLarge => false,
+        }
+    }
+
     /// It went wrong in a way that a failure of this kind looks like from outside. `None` if such a failure need not
     /// show there, as an access to freed memory.
     pub fn fails_like(&self, kind: FailureKind) -> Option<bool> {
         use FailureKind::{Abort, Assertion, Deadlock, Exception, ExitCode, Livelock, Panic, Signal};
-        let has_failed = match self.end {
-            PlainEnd::Exited(code) => code != 0,
-            PlainEnd::Killed(_) => true,
-            PlainEnd::TooLong(_) | PlainEnd::TooLarge => false,
-        };
         match kind {
             ExitCode(code) => Some(self.end == PlainEnd::Exited(code)),
             Deadlock | Livelock => Some(matches!(self.end, PlainEnd::TooLong(_))),
-            Assertion | Abort | Signal(_) | Exception | Panic => Some(has_failed),
+            Assertion | Abort | Signal(_) | Exception | Panic => Some(self.failed()),
             _ => None,
         }
     }

@@ -67,6 +67,8 @@ pub enum StartError {
     Program(#[from] ProgramError),
     #[error("{} was not built with -fsanitize=thread", .0.display())]
     NotInstrumented(PathBuf),
+    #[error("{} has no symbols, so it cannot be told how it was built", .0.display())]
+    NoSymbols(PathBuf),
     #[error("{} carries ThreadSanitizer's own runtime inside (clang links it statically)", .0.display())]
     StaticRuntime(PathBuf),
     #[error(transparent)]
@@ -393,6 +395,7 @@ impl Drop for Worker {
 fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartError> {
     match program.instrumentation() {
         Instrumentation::None => Err(StartError::NotInstrumented(path.to_owned())),
+        Instrumentation::Unknown => Err(StartError::NoSymbols(path.to_owned())),
         Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
         Instrumentation::Dynamic { .. } => Ok(()),
     }

@@ -39,6 +39,8 @@ type FunctionKey = (usize, u64);
 pub enum Instrumentation {
     /// Not with `-fsanitize=thread`.
     None,
+    /// It is stripped and takes nothing from shared objects, so nothing can be told.
+    Unknown,
     /// It takes the runtime from the shared object of this name, such as `libtsan.so.2`; no name means that
     /// the link left the runtime to whoever starts the program.
     Dynamic { soname: Option<String> },
@@ -98,7 +100,8 @@ impl Program {
         match (runtime.defines, runtime.imports) {
             (true, _) => Instrumentation::Static,
             (false, true) => Instrumentation::Dynamic { soname: runtime.soname.clone() },
-            (false, false) => Instrumentation::None,
+            (false, false) if runtime.is_known => Instrumentation::None,
+            (false, false) => Instrumentation::Unknown,
         }
     }
 

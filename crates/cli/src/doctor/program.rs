@@ -31,12 +31,13 @@ pub fn checks(path: &Path, arguments: &[String], cancelled: &Arc<AtomicBool>) ->
         }
     };
     let mut checks = vec![instrumentation(&name, &program)];
-    if program.instrumentation() != Instrumentation::None {
+    let is_dynamic = matches!(program.instrumentation(), Instrumentation::Dynamic { .. });
+    if is_dynamic {
         checks.push(units(&name, &program));
     }
     checks.push(debug_info(&name, &program));
     checks.extend(libraries(&name, path));
-    if matches!(program.instrumentation(), Instrumentation::Dynamic { .. }) {
+    if is_dynamic {
         checks.push(start(&name, path, arguments, cancelled));
     }
     checks
@@ -48,6 +49,11 @@ fn instrumentation(name: &str, program: &Program) -> Check {
             Check::ok(name, "instrumented, and takes its runtime from outside")
         }
         Instrumentation::None => Check::error(name, "no sign of -fsanitize=thread", REBUILD),
+        Instrumentation::Unknown => Check::error(
+            name,
+            "has no symbols, so it cannot be told how it was built",
+            "link it dynamically, so that our runtime can be loaded, or do not strip it",
+        ),
         Instrumentation::Static => Check::error(
             name,
             "ThreadSanitizer's own runtime is linked in (as clang does), so ours cannot take its place",

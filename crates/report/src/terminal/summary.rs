@@ -1,7 +1,7 @@
 //! The summary that ends a session or a suite.
 
 use threadbare_hunt::suite::SuiteSummary;
-use threadbare_hunt::{BEGINNING, PredictionFigures, Summary, Unfinished};
+use threadbare_hunt::{BEGINNING, PredictionFigures, Stopped, Summary, Unfinished};
 
 use super::timing;
 
@@ -59,7 +59,10 @@ fn search(summary: &Summary) -> String {
         );
     }
     if summary.exhausted {
-        lines.push("every schedule of this search was tried".into());
+        let Stopped { max_events, time_limit, memory_limit } = summary.stopped;
+        let but =
+            if max_events + time_limit + memory_limit > 0 { ", but not every run to its end" } else { "" };
+        lines.push(format!("every schedule of this search was tried{but}"));
     }
     if summary.dropped > 0 {
         let dropped = summary.dropped;
