@@ -8,6 +8,8 @@ use threadbare_hunt::{Budget, methods};
 use threadbare_report::{FORMATS, Format, ReportConfig, WithProgress};
 use threadbare_search::{StrategyEntry, Tuple};
 
+use crate::doctor::DoctorOptions;
+
 /// Finds the races, deadlocks and crashes of a multithreaded program that depend on timing, and replays each
 /// of them every time.
 ///
@@ -33,6 +35,8 @@ pub enum Command {
     Replay(ReplayOptions),
     /// Look at a recorded trace, or turn it into another format
     Trace(TraceOptions),
+    /// Check that everything is there and works, and that a program is built as it should be
+    Doctor(DoctorOptions),
     /// Compile C for Threadbare: make CC="threadbare cc"
     #[command(disable_help_flag = true)]
     Cc(CompilerOptions),

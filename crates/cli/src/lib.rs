@@ -6,6 +6,7 @@
 mod arguments;
 mod cargo;
 mod cc;
+mod doctor;
 mod exit;
 mod files;
 mod input;
@@ -33,7 +34,12 @@ pub fn threadbare() -> ExitCode {
     let arguments = Arguments::parse();
     let watches = matches!(
         arguments.command,
-        Command::Hunt(_) | Command::Predict(_) | Command::Rank(_) | Command::Record(_) | Command::Replay(_)
+        Command::Hunt(_)
+            | Command::Predict(_)
+            | Command::Rank(_)
+            | Command::Record(_)
+            | Command::Replay(_)
+            | Command::Doctor(_)
     );
     finish(|| {
         let cancelled = if watches { watch_for_interrupts()? } else { Arc::default() };
@@ -44,6 +50,7 @@ pub fn threadbare() -> ExitCode {
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),
             Command::Trace(options) => trace::run(&options),
+            Command::Doctor(options) => doctor::run(&options, &cancelled),
             Command::Cc(options) => cc::run(cc::Language::C, &options.arguments),
             Command::Cxx(options) => cc::run(cc::Language::Cxx, &options.arguments),
         }

@@ -111,7 +111,7 @@ impl From<HuntError> for Problem {
             HuntError::Run(error) => error.into(),
             HuntError::Report(error) => crate::output::problem(error),
             HuntError::Unsupported { .. } | HuntError::NotAnalysed(_) => Problem::new(message),
-            HuntError::NothingKnown { .. } => {
+            HuntError::NothingEnded { .. } => {
                 Problem::new(message).help("raise that limit, or give the program less to do")
             }
         }

@@ -63,6 +63,18 @@ pub fn prepare_clip(clip: &TrustedClip, given: Option<Given>) -> Result<Prepared
     prepare_in(Some(directory), Path::new(&origin.target), origin.clone(), given)
 }
 
+/// Prepares a program of the tool's own, from a source file.
+pub fn prepare_own(source: &Path, compiler_arguments: &[String]) -> Result<Prepared, Problem> {
+    let origin = Origin {
+        directory: None,
+        target: source.to_string_lossy().into_owned(),
+        compiler_arguments: compiler_arguments.to_vec(),
+        arguments: Vec::new(),
+        input: None,
+    };
+    prepare_in(None, source, origin, None)
+}
+
 /// Compiles the target if it is a source file. Its path begins at `directory`, or at the current one.
 fn prepare_in(
     directory: Option<&Path>,
@@ -142,6 +154,16 @@ fn name(target: &Path) -> String {
     stem.map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
 }
 
+/// What the directories of programs that we compiled begin with.
+const COMPILED: &str = "threadbare-";
+
+/// The program was compiled for one command, and is deleted after it.
+pub fn is_compiled(program: &Path) -> bool {
+    let directory = program.parent().filter(|directory| directory.starts_with(std::env::temp_dir()));
+    let name = directory.and_then(Path::file_name).unwrap_or_default();
+    name.to_string_lossy().starts_with(COMPILED)
+}
+
 /// Compiles one file without optimisation, so that every access in the source is one in the program.
 fn compile(
     language: Language,
@@ -153,7 +175,7 @@ fn compile(
         return Err(Problem::new(format!("no such file: {}", source.display())));
     }
     let directory = tempfile::Builder::new()
-        .prefix("threadbare-")
+        .prefix(COMPILED)
         .tempdir()
         .map_err(|error| Problem::file("create a directory in", &std::env::temp_dir(), error))?;
     let program = directory.path().join(source.file_stem().unwrap_or_default());

@@ -9,14 +9,18 @@
 //! worker is dropped, and the kernel kills it when the tool dies. Time and memory of a run are bounded by
 //! [`Limits`].
 //!
+//! A [`PlainRun`] is one run without our scheduling. Statements about what a program does by itself need one.
+//!
 //! What to run next is not decided here.
 
 mod cache;
 mod ending;
 mod input;
+pub mod kernel;
 mod learn;
 mod library;
 mod memory;
+mod plain;
 mod run;
 mod snapshots;
 mod symbolise;
@@ -27,6 +31,7 @@ pub use ending::RunEnd;
 pub use input::Input;
 pub use learn::{LEARNING_RUNS, learn, learning_plan};
 pub use library::{InstallError, install};
+pub use plain::{PlainEnd, PlainRun};
 pub use run::{FailureKey, Run};
 pub use snapshots::Keep;
 pub use threadbare_wire::CodePlace;

@@ -25,6 +25,7 @@ use crate::ending::{self, RunEnd};
 use crate::input::Input;
 use crate::library::{self, InstallError};
 use crate::memory::{Memory, anonymous_file, punch_hole};
+use crate::plain::PlainRun;
 use crate::run::Run;
 use crate::snapshots::{Keep, Snapshots};
 
@@ -66,6 +67,8 @@ pub enum StartError {
     Program(#[from] ProgramError),
     #[error("{} was not built with -fsanitize=thread", .0.display())]
     NotInstrumented(PathBuf),
+    #[error("{} has no symbols, so it cannot be told how it was built", .0.display())]
+    NoSymbols(PathBuf),
     #[error("{} carries ThreadSanitizer's own runtime inside (clang links it statically)", .0.display())]
     StaticRuntime(PathBuf),
     #[error(transparent)]
@@ -74,8 +77,9 @@ pub enum StartError {
     Spawn { program: PathBuf, source: io::Error },
     #[error("{} ended without starting a thread", .0.display())]
     NoThread(PathBuf),
+    /// `plain` is what it did without our scheduling, if that could be tried.
     #[error("{} failed before it started a thread: {what}", program.display())]
-    FailedEarly { program: PathBuf, what: String, output: String },
+    FailedEarly { program: PathBuf, what: String, output: String, plain: Option<PlainRun> },
     #[error("{} started no thread within {} seconds", program.display(), limit.as_secs())]
     TooSlow { program: PathBuf, limit: Duration },
     #[error("interrupted")]
@@ -221,6 +225,7 @@ impl Worker {
             program,
             what,
             output: String::from_utf8_lossy(&self.output(4096)).into_owned(),
+            plain: PlainRun::make(&self.target, &self.limits),
         }
     }
 
@@ -304,11 +309,7 @@ impl Worker {
 
     /// The memory of the present run, in bytes.
     fn resident(&self) -> u64 {
-        let pid = self.memory.control().run_pid.load(Ordering::Acquire);
-        let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))
-            .ok()
-            .and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
-        pages.unwrap_or(0) * 4096
+        resident(self.memory.control().run_pid.load(Ordering::Acquire))
     }
 
     fn signal_run(&self, signal: Signal) {
@@ -394,13 +395,14 @@ impl Drop for Worker {
 fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartError> {
     match program.instrumentation() {
         Instrumentation::None => Err(StartError::NotInstrumented(path.to_owned())),
+        Instrumentation::Unknown => Err(StartError::NoSymbols(path.to_owned())),
         Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
         Instrumentation::Dynamic { .. } => Ok(()),
     }
 }
 
 /// Fails if the user's resource limits are too low. A run would then end with an obscure error or by a signal.
-fn check_limits() -> io::Result<()> {
+pub(crate) fn check_limits() -> io::Result<()> {
     let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     if limit(Resource::Nofile) <= wire::SOCKET_FD as u64 {
         return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));
@@ -437,27 +439,15 @@ fn command(
 ) -> io::Result<Command> {
     // Opened anew for appending, so that emptying the file takes every writer back to its start.
     let appending = || File::options().append(true).open(format!("/proc/self/fd/{}", output.as_raw_fd()));
-    let path = if target.program.components().count() > 1 {
-        target.program.clone()
-    } else {
-        Path::new(".").join(&target.program)
-    };
-    let mut command = Command::new(path);
-    if let Some(directory) = &target.directory {
-        command.current_dir(directory);
-    }
+    let mut command = target.command()?;
     command
-        .args(&target.arguments)
-        .envs(target.environment.iter().map(|(name, value)| (name, value)))
         .env(wire::ENVIRONMENT, wire::VERSION.to_string())
         .env("LD_LIBRARY_PATH", before(directory.as_os_str(), "LD_LIBRARY_PATH"))
         // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.
         .env("LD_PRELOAD", before(directory.join("libtsan.so.2").as_os_str(), "LD_PRELOAD"))
         .env(wire::PRELOAD, std::env::var_os("LD_PRELOAD").unwrap_or_default())
-        .stdin(target.input.open()?)
         .stdout(appending()?)
-        .stderr(appending()?)
-        .process_group(0);
+        .stderr(appending()?);
     let (memory, socket) = (memory.file().as_raw_fd(), socket.as_raw_fd());
     // SAFETY: between fork and exec, only system calls.
     unsafe {
@@ -479,8 +469,16 @@ fn command(
     Ok(command)
 }
 
+/// The memory of a process, in bytes; 0 if there is no such process.
+pub(crate) fn resident(pid: u32) -> u64 {
+    let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))
+        .ok()
+        .and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
+    pages.unwrap_or(0) * 4096
+}
+
 /// `ours` before the user's own entries of this list.
-fn before(ours: &OsStr, variable: &str) -> OsString {
+pub(crate) fn before(ours: &OsStr, variable: &str) -> OsString {
     let mut list = ours.to_owned();
     if let Some(users) = std::env::var_os(variable).filter(|users| !users.is_empty()) {
         list.push(":");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use threadbare_formats::clip::{
@@ -62,6 +63,13 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         steps,
         events,
     }
+}
+
+/// The file for a clip of `program` in `directory`: the same for the same finding, and nothing but plain letters.
+pub(crate) fn path(directory: &Path, program: &str, kind: &str, fingerprint: u32) -> PathBuf {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
+    let program = program.replace(|letter| !is_plain(letter), "-");
+    directory.join(format!("{program}-{kind}-{fingerprint:08x}.clip"))
 }
 
 /// The places a clip refers to, as they come up.

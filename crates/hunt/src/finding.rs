@@ -12,8 +12,8 @@ use threadbare_search::{Anomaly, AnomalyKind, Harm, Tuple};
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{FailureKind, Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
 
-use crate::atomic_write;
 use crate::user_code::UserCode;
+use crate::{Timing, atomic_write, clip};
 
 /// A failure, or an anomaly, with everything that is said about it.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct Finding {
     pub anomaly: Option<Anomaly>,
     /// What the anomaly did to the run that showed it.
     pub harm: Option<Harm>,
+    /// How often it was seen up to now, and what that says; `None` for an anomaly.
+    pub timing: Option<Timing>,
     /// The run that showed it; `None` for an anomaly that no run has shown.
     pub trace: Option<Arc<Trace>>,
 }
@@ -103,6 +105,7 @@ impl Finding {
             test: None,
             anomaly: None,
             harm: None,
+            timing: None,
             trace: Some(trace),
         }
     }
@@ -128,6 +131,7 @@ impl Finding {
             test: None,
             anomaly: Some(anomaly),
             harm: None,
+            timing: None,
             trace: None,
         }
     }
@@ -146,10 +150,8 @@ impl Finding {
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
     pub(crate) fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
-        let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
-        let program = program.replace(|letter| !is_plain(letter), "-");
         let fingerprint = short_fingerprint(self.identity(clip).as_bytes());
-        let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
+        let path = clip::path(directory, program, self.kind.name(), fingerprint);
         atomic_write::write_into(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())

@@ -209,6 +209,16 @@ impl Index {
         range.contains(&address).then_some(*id)
     }
 
+    /// The code of every function, with the name of the unit that it is in.
+    pub(crate) fn functions(&self) -> Vec<(Range<u64>, String)> {
+        let name = |unit: &Unit| {
+            let name = unit.unit.name.as_ref();
+            name.map_or_else(String::new, |name| String::from_utf8_lossy(name.bytes()).into_owned())
+        };
+        let names: Vec<String> = self.units.iter().map(name).collect();
+        self.functions.iter().map(|(range, id)| (range.clone(), names[id.unit].clone())).collect()
+    }
+
     pub(crate) fn unit(&self, number: usize) -> Option<&Unit> {
         self.units.get(number)
     }

@@ -84,6 +84,8 @@ pub(crate) struct RuntimeUse {
     pub(crate) imports: bool,
     /// It holds the runtime itself.
     pub(crate) defines: bool,
+    /// It has symbols to tell by.
+    pub(crate) is_known: bool,
     /// The library it asks the loader for.
     pub(crate) soname: Option<String>,
 }
@@ -254,6 +256,7 @@ fn slots(elf: &Elf<'_>) -> HashMap<u64, Slot> {
 fn runtime_use(elf: &Elf<'_>) -> RuntimeUse {
     let mut found = RuntimeUse::default();
     for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
+        found.is_known |= symbol.kind() == object::SymbolKind::Text;
         let Some(name) = symbol.name().ok().filter(|name| name.starts_with("__tsan_")) else { continue };
         found.imports |= symbol.is_undefined();
         found.defines |= symbol.is_definition() && name == "__tsan_init";

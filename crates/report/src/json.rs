@@ -7,7 +7,9 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{SuiteSummary, TestReport, TestResult};
-use threadbare_hunt::{Event, Finding, PredictionFigures, SourceLine, Summary};
+use threadbare_hunt::{
+    Event, FailureFigures, Finding, PredictionFigures, SourceLine, Summary, Timing, Unfinished,
+};
 use threadbare_search::reorder::Tier;
 use threadbare_search::{AnomalyKind, Tuple, Variables};
 
@@ -69,7 +71,30 @@ struct FindingLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<&'a str>,
     #[serde(flatten)]
+    timing: Option<TimingFields>,
+    #[serde(flatten)]
     anomaly: Option<AnomalyFields<'a>>,
+}
+
+/// How often a failure was seen, and what that says.
+#[derive(Serialize)]
+struct TimingFields {
+    timing: &'static str,
+    failing: u64,
+    schedules: u64,
+    /// How a run without our scheduling ended, if there was one.
+    plain: Option<String>,
+}
+
+impl TimingFields {
+    fn of(timing: &Timing) -> TimingFields {
+        TimingFields {
+            timing: timing.dependence().name(),
+            failing: timing.failing(),
+            schedules: timing.schedules(),
+            plain: timing.plain().map(|plain| plain.end().to_string()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -110,6 +135,7 @@ impl<'a> FindingLine<'a> {
             method: finding.method,
             tuple: finding.tuple,
             test: finding.test.as_deref(),
+            timing: finding.timing.as_ref().map(TimingFields::of),
             anomaly: finding.anomaly.as_ref().map(|anomaly| AnomalyFields {
                 label: anomaly.verdict.name(),
                 pattern: &anomaly.pattern,
@@ -140,7 +166,7 @@ fn tuple<S: Serializer>(tuple: &Option<Tuple>, serializer: S) -> Result<S::Ok, S
 }
 
 #[derive(Serialize)]
-struct SummaryLine {
+struct SummaryLine<'a> {
     r#type: &'static str,
     runs: u64,
     events: u64,
@@ -155,8 +181,44 @@ struct SummaryLine {
     stopped: StoppedFields,
     #[serde(skip_serializing_if = "is_zero")]
     beginnings: u64,
+    failed_runs: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<FailureFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    normal_exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfinished: Option<UnfinishedFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain: Option<String>,
     #[serde(flatten)]
     predictions: Option<PredictionFields>,
+}
+
+/// A finding and how often it was seen in the end.
+#[derive(Serialize)]
+struct FailureFields<'a> {
+    clip: Option<&'a Path>,
+    #[serde(flatten)]
+    timing: TimingFields,
+}
+
+impl<'a> FailureFields<'a> {
+    fn of(figures: &'a FailureFigures) -> FailureFields<'a> {
+        FailureFields { clip: figures.clip.as_deref(), timing: TimingFields::of(&figures.timing) }
+    }
+}
+
+/// A run that did not end though others do.
+#[derive(Serialize)]
+struct UnfinishedFields<'a> {
+    events: u64,
+    clip: Option<&'a Path>,
+}
+
+impl<'a> UnfinishedFields<'a> {
+    fn of(run: &'a Unfinished) -> UnfinishedFields<'a> {
+        UnfinishedFields { events: run.events, clip: run.clip.as_deref() }
+    }
 }
 
 #[derive(Serialize)]
@@ -193,8 +255,8 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-impl SummaryLine {
-    fn of(summary: &Summary) -> SummaryLine {
+impl<'a> SummaryLine<'a> {
+    fn of(summary: &'a Summary) -> SummaryLine<'a> {
         let methods = summary.methods.iter();
         SummaryLine {
             r#type: "summary",
@@ -217,6 +279,11 @@ impl SummaryLine {
                 memory_limit: summary.stopped.memory_limit,
             },
             beginnings: summary.beginnings,
+            failed_runs: summary.failed,
+            failures: summary.failures.iter().map(FailureFields::of).collect(),
+            normal_exit_code: summary.normal_exit_code,
+            unfinished: summary.unfinished.as_ref().map(UnfinishedFields::of),
+            plain: summary.plain.as_ref().map(|plain| plain.end().to_string()),
             predictions: summary.predictions.as_ref().map(PredictionFields::of),
         }
     }
@@ -249,6 +316,8 @@ struct TestLine<'a> {
     beginnings: u64,
     late: u64,
     unconfirmed: u64,
+    unfinished: Option<UnfinishedFields<'a>>,
+    plain: Option<String>,
     seconds: f64,
     problem: Option<&'a str>,
 }
@@ -272,6 +341,8 @@ impl<'a> TestLine<'a> {
             beginnings: summary.map_or(0, |summary| summary.beginnings),
             late: summary.map_or(0, |summary| summary.stopped.time_limit),
             unconfirmed: summary.map_or(0, |summary| summary.unconfirmed),
+            unfinished: summary.and_then(|summary| summary.unfinished.as_ref()).map(UnfinishedFields::of),
+            plain: summary.and_then(|summary| summary.plain.as_ref()).map(|plain| plain.end().to_string()),
             seconds: report.seconds,
             problem,
         }

@@ -8,6 +8,7 @@
 //! | `terminal` | text for a person: columns of source lines, summaries |
 //! | `json` | one JSON object a line, as `docs/json.md` describes |
 //! | `list` | one line for each finding |
+//! | `check` | the checks of a self-test |
 //!
 //! # A format in one file
 //!
@@ -27,6 +28,7 @@
 //! }
 //! ```
 
+mod check;
 mod json;
 mod list;
 mod progress;
@@ -35,6 +37,7 @@ mod terminal;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
+pub use check::{Check, CheckResult};
 pub use progress::WithProgress;
 pub use terminal::plain_view;
 use threadbare_hunt::Event;

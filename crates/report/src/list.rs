@@ -65,6 +65,7 @@ mod tests {
             test: test.map(str::to_owned),
             anomaly: None,
             harm: None,
+            timing: None,
             trace: None,
         };
         let mut text = Vec::new();

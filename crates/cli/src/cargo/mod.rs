@@ -26,7 +26,8 @@ pub use wrapper::{call as compiler_call, compile};
 use crate::problem::Problem;
 use crate::target::{current_directory, seen_from};
 use crate::trust::{Builder, TrustedClip};
-use crate::{replay, session};
+use crate::{doctor, replay, session};
+pub use project::Compiler;
 use project::{Executable, Project};
 
 pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
@@ -34,6 +35,7 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
         Command::Test(options) => suite::run(&options, cancelled),
         Command::Run(options) => run_program(&options, cancelled),
         Command::Replay(options) => replay_clip(&options, cancelled),
+        Command::Doctor(options) => doctor::run(&options, cancelled),
     }
 }
 

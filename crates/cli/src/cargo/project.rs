@@ -23,7 +23,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    fn find() -> Result<Compiler, Problem> {
+    pub fn find() -> Result<Compiler, Problem> {
         let program = PathBuf::from(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         let version = output(Command::new(&program).arg("-vV"))?;
         let host =

@@ -110,6 +110,7 @@ fn test(
             stop_at_first: true,
             // Tests run side by side, each with one worker.
             jobs: 1,
+            exit_code_must_be_0: true,
             harness_threads: if case.name.is_some() { HARNESS_THREADS } else { 1 },
             ..config
         },
@@ -141,6 +142,11 @@ fn nothing_to_run(options: &CargoTestOptions, ignored: u64) -> Problem {
     match (&options.filter, ignored) {
         (_, 1..) => Problem::new("no tests to run: those that were asked for are ignored")
             .help("to run them: cargo threadbare test [FILTER] -- --ignored"),
+        (filter, 0) if !options.arguments.is_empty() => {
+            let filter = filter.as_ref().map_or_else(String::new, |filter| format!(" `{filter}` and"));
+            Problem::new(format!("no tests to run:{filter} `-- {}` leave none", options.arguments.join(" ")))
+                .help("to see all names: cargo test -- --list")
+        }
         (Some(filter), 0) => Problem::new(format!("no tests to run: no name contains `{filter}`"))
             .help("to see all names: cargo test -- --list"),
         (None, 0) => Problem::new("no tests to run"),

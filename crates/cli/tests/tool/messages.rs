@@ -29,6 +29,9 @@ fn a_program_without_instrumentation_is_told_how_to_build() {
     refuses(&program, &["was not built with -fsanitize=thread", "gcc -g -fsanitize=thread", "threadbare cc"]);
     compile(&source, &program, &["-fsanitize=thread", "-static-libtsan"]);
     refuses(&program, &["ThreadSanitizer's own runtime", "-static-libtsan"]);
+    // Whether this one is instrumented is not known, so nothing is said of it.
+    compile(&source, &program, &["-static", "-s"]);
+    refuses(&program, &["has no symbols, so it cannot be told how it was built"]);
     refuses(&source.with_file_name("no-such.txt"), &["no such file"]);
     let text = write(directory.path(), "text", "not a program\n");
     refuses(&text, &["text"]);

@@ -2,6 +2,7 @@
 
 mod summary;
 mod test_line;
+mod timing;
 mod view;
 
 use std::fmt::Write as _;
@@ -56,6 +57,9 @@ impl Terminal {
             None => finding.method.to_owned(),
         };
         text += &format!("found in run {} ({method})", finding.run);
+        if let Some(words) = finding.timing.as_ref().and_then(timing::words) {
+            text += &format!(", so far {words}");
+        }
         if let Some(clip) = &finding.clip {
             text += &format!("\nreplay it with: {} {}\n", self.config.replay_command, clip.display());
         }
