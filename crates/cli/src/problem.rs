@@ -100,7 +100,7 @@ impl From<StartError> for Problem {
             StartError::FailedEarly { output, plain, .. } => {
                 let printed = Some(output.trim_end()).filter(|output| !output.trim().is_empty());
                 let printed = printed.map(|output| format!("it printed:\n{output}"));
-                let parts: Vec<String> = plain.as_ref().map(by_itself).into_iter().chain(printed).collect();
+                let parts: Vec<String> = plain.as_deref().map(by_itself).into_iter().chain(printed).collect();
                 if parts.is_empty() { problem } else { problem.help(parts.join("\n")) }
             }
             StartError::TooSlow { .. } => problem.help(

@@ -79,7 +79,7 @@ pub enum StartError {
     NoThread(PathBuf),
     /// `plain` is what it did without our scheduling, if that could be tried.
     #[error("{} failed before it started a thread: {what}", program.display())]
-    FailedEarly { program: PathBuf, what: String, output: String, plain: Option<PlainRun> },
+    FailedEarly { program: PathBuf, what: String, output: String, plain: Option<Box<PlainRun>> },
     #[error("{} started no thread within {} seconds", program.display(), limit.as_secs())]
     TooSlow { program: PathBuf, limit: Duration },
     #[error("interrupted")]
@@ -225,7 +225,7 @@ impl Worker {
             program,
             what,
             output: String::from_utf8_lossy(&self.output(4096)).into_owned(),
-            plain: PlainRun::make(&self.target, &self.limits),
+            plain: PlainRun::make(&self.target, &self.limits).map(Box::new),
         }
     }
 
