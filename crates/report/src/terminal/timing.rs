@@ -38,7 +38,6 @@ pub fn endless(plain: &PlainRun) -> String {
         PlainEnd::Exited(0) => {
             format!("without Threadbare's scheduling it ends in {:.1} s", plain.time().as_secs_f64())
         }
-        PlainEnd::TooLong(_) => format!("without Threadbare's scheduling: {}; it may hang", plain.end()),
         end => format!("without Threadbare's scheduling: {end}"),
     }
 }
