@@ -139,6 +139,11 @@ impl Finding {
         Finding { failure, run, harm: Some(harm), trace: Some(trace), ..self }
     }
 
+    /// It happened in a program that started no thread: no other schedule would change it.
+    pub fn has_no_threads(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.threads.len() == 1)
+    }
+
     /// A run has shown it.
     pub fn is_confirmed(&self) -> bool {
         self.trace.is_some()

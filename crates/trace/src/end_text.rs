@@ -42,7 +42,9 @@ impl Trace {
             _ => failure.message.clone(),
         };
         let origins = failure.related.iter().filter_map(|related| match related.role {
-            Role::Allocated | Role::Freed => Some(self.origin(related.role.name(), related.at, lines)),
+            Role::Allocated | Role::Freed | Role::Destroyed | Role::Used => {
+                Some(self.origin(related.role.name(), related.at, lines))
+            }
             Role::OtherAccess => None,
         });
         Some(std::iter::once(own).chain(origins).collect::<Vec<_>>().join("; "))

@@ -1,5 +1,6 @@
 //! What a user does: the real binary on real programs.
 
+mod alone;
 mod bounds;
 mod cache;
 mod clips;

@@ -45,7 +45,9 @@ fn search(summary: &Summary) -> String {
             "that depends on more than the schedule (time, files, other processes), and is no finding".into(),
         );
     }
-    if summary.exhausted {
+    if summary.has_no_threads() {
+        lines.push("no threads were started: nothing to schedule".into());
+    } else if summary.exhausted {
         lines.push("every schedule of this search was tried".into());
     }
     if summary.dropped > 0 {

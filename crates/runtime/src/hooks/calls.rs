@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use threadbare_trace::{StackIndex, ThreadIndex};
 use threadbare_wire::{MAX_THREADS, Stack};
 
-use crate::entry::intercept::export;
+use crate::entry::intercept::{ENTRY, export};
 use crate::entry::{library_code, log, modules};
 use crate::hash::Hasher;
 use crate::memory::layout::{self, CALLS, CALLS_SLOT};
@@ -228,6 +228,24 @@ pub fn innermost_stack_pointer() -> u64 {
     let top = TOP.load(Ordering::Relaxed);
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
+}
+
+/// Where the running thread's own part of the stack ends and the runtime's begins, if that is known: its caller is the
+/// program, or a library.
+pub fn users_stack_pointer() -> Option<u64> {
+    let entry = ENTRY.load(Ordering::Relaxed);
+    if entry == 0 || entry >= innermost_stack_pointer() {
+        return None;
+    }
+    // SAFETY: the caller's return address, on this thread's stack: the call has not returned yet, or what was there has
+    // been written over since, which is no harm.
+    let caller = unsafe { (entry as *const u64).read_volatile() };
+    (!modules::is_ours(caller)).then_some(entry)
+}
+
+/// The program has called a function that does not record where the stack was.
+pub fn enter_unseen() {
+    ENTRY.store(0, Ordering::Relaxed);
 }
 
 /// Up to three return addresses in the program's own code, innermost first: `pc`, and those of call stack `node`.

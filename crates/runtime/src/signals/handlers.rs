@@ -207,6 +207,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
             at,
         });
     }
+    calls::enter_unseen();
     // What the program was about to access may be what it would die of.
     log::forget_write();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
