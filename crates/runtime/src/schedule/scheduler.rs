@@ -171,7 +171,8 @@ pub fn start_run(follower: Follower) {
 pub fn point(operation: Operation) -> bool {
     log::close_write();
     learn::moves_on();
-    primitives::check(operation.kind, operation.object, operation.pc);
+    // SAFETY: the object of such an operation is what the program gave a function for primitives.
+    unsafe { primitives::arrive(operation.kind, operation.object, operation.pc) };
     let (is_asynchronous, signals) = with(|sched| {
         let me = &mut sched.threads[current()];
         me.users_stack_pointer = calls::users_stack_pointer();

@@ -1,7 +1,7 @@
 //! Primitives that must not be used: those that were freed, and those that were destroyed.
 //!
-//! Every event of a primitive comes by [`check`]: a thread that arrives at an operation is checked there, before it may
-//! have to wait, and once more when its event is recorded.
+//! Every event of a primitive is [checked](check) when it is recorded, and before that when its thread
+//! [arrives](arrive) at the operation, for which it may have to wait.
 //!
 //! A destroyed primitive has a mark in itself. glibc gives a mutex a kind that none has; the others get a value that
 //! none can have. So an object that is initialised again, by a function or by an initialiser, is as good as new, and so
@@ -104,6 +104,22 @@ impl Primitive {
 pub fn check(kind: EventKind, address: u64, pc: u64) {
     if kind.needs_primitive() {
         check_use(format_args!("{kind}"), address, pc);
+    }
+}
+
+/// A thread comes to an operation. Ends the run if the primitive is gone.
+///
+/// The primitive is read here, where it is the thread's own fault if that fails. Later, the scheduler may read it while
+/// another thread runs.
+///
+/// # Safety
+/// If the operation needs a primitive, the program says that there is one.
+#[inline]
+pub unsafe fn arrive(kind: EventKind, address: u64, pc: u64) {
+    if kind.needs_primitive() {
+        check_use(format_args!("{kind}"), address, pc);
+        // SAFETY: the caller's promise.
+        unsafe { (address as *const u8).read_volatile() };
     }
 }
 
