@@ -81,9 +81,10 @@ impl Primitive {
         match self {
             // SAFETY: the caller's promise.
             Primitive::Mutex => unsafe { Mutex::at(address as *mut _) }.owner().and_then(holds),
-            // SAFETY: the caller's promise.
             Primitive::RwLock => {
-                Wait::WriteLock(unsafe { RwLock::at(address as *mut _) }).holder(sched).and_then(holds)
+                // SAFETY: the caller's promise.
+                let lock = unsafe { RwLock::at(address as *mut _) };
+                Wait::WriteLock(lock).holder(sched).and_then(holds)
             }
             Primitive::Condition => sched.left_waiting(address).map(|thread| (thread, "waits for it")),
             Primitive::SpinLock | Primitive::Semaphore | Primitive::Barrier => {
