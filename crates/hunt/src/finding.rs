@@ -141,7 +141,7 @@ impl Finding {
 
     /// It happened in a program that started no thread: no other schedule would change it.
     pub fn has_no_threads(&self) -> bool {
-        self.trace.as_ref().is_some_and(|trace| trace.threads.len() == 1)
+        self.trace.as_ref().is_some_and(|trace| trace.has_one_thread())
     }
 
     /// A run has shown it.
