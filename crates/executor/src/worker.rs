@@ -79,11 +79,36 @@ pub enum StartError {
     NoThread(PathBuf),
     /// `plain` is what it did without our scheduling, if that could be tried.
     #[error("{} failed before it started a thread: {what}", program.display())]
-    FailedEarly { program: PathBuf, what: String, output: String, plain: Option<Box<PlainRun>> },
+    FailedEarly {
+        program: PathBuf,
+        kind: Option<FailureKind>,
+        what: String,
+        output: String,
+        plain: Option<Box<PlainRun>>,
+    },
     #[error("{} started no thread within {} seconds", program.display(), limit.as_secs())]
     TooSlow { program: PathBuf, limit: Duration },
     #[error("interrupted")]
     Cancelled,
+}
+
+impl StartError {
+    /// The program came to its end without a thread, cleanly or by something that it did wrong. An exit code alone says
+    /// nothing of the kind: it may mean that an argument is missing.
+    fn is_without_threads(&self) -> bool {
+        match self {
+            StartError::NoThread(_) => true,
+            StartError::FailedEarly { kind: Some(kind), .. } => !matches!(kind, FailureKind::ExitCode(_)),
+            _ => false,
+        }
+    }
+}
+
+/// Where a server stands, from which every run starts.
+#[derive(Clone, Copy)]
+enum ServerAt {
+    FirstThread,
+    Main,
 }
 
 /// A run could not be made at all.
@@ -97,7 +122,8 @@ pub enum RunError {
     Cancelled,
 }
 
-/// A copy of the program that stands before its first thread and runs plans from there.
+/// A copy of the program that stands before its first thread and runs plans from there. If the program starts no
+/// thread, the copy stands before `main`, and there is one run to make.
 ///
 /// The kernel ties its life to the OS thread that started it: keep a worker on the thread that made it.
 pub struct Worker {
@@ -125,6 +151,13 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn start(target: &Target, limits: &Limits) -> Result<Worker, StartError> {
+        match Worker::start_at(ServerAt::FirstThread, target, limits) {
+            Err(error) if error.is_without_threads() => Worker::start_at(ServerAt::Main, target, limits),
+            worker => worker,
+        }
+    }
+
+    fn start_at(at: ServerAt, target: &Target, limits: &Limits) -> Result<Worker, StartError> {
         let program = Program::open(&target.program)?;
         check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
@@ -133,6 +166,7 @@ impl Worker {
         let memory = Memory::create().map_err(spawn_error)?;
         memory.write_code(&library_code(&program));
         memory.control().pid_offset.store(target.pid_offset, Ordering::Relaxed);
+        memory.control().from_main.store(u32::from(matches!(at, ServerAt::Main)), Ordering::Relaxed);
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let (socket, theirs) = socket_pair().map_err(spawn_error)?;
         let server = command(target, &directory, &memory, &output, &theirs)
@@ -213,6 +247,7 @@ impl Worker {
         if ended == End::Finished {
             return StartError::NoThread(program);
         }
+        let kind = ended.failure_kind();
         let what = match ended {
             End::Failed(failure) => match failure.at.pc {
                 0 => failure.to_string(),
@@ -223,6 +258,7 @@ impl Worker {
         };
         StartError::FailedEarly {
             program,
+            kind,
             what,
             output: String::from_utf8_lossy(&self.output(4096)).into_owned(),
             plain: PlainRun::make(&self.target, &self.limits).map(Box::new),

@@ -89,7 +89,7 @@ impl HuntConfig {
             max_events: Plan::default().max_events,
             limits: Limits::default(),
             out: PathBuf::from("threadbare-out"),
-            harness_threads: 0,
+            harness_threads: 1,
             exit_code_must_be_0: false,
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use threadbare_executor::{FailureKey, Limits, Run, RunEnd, RunError, StartError, Target, Worker};
 use threadbare_search::{Feedback, Schedule, Token, Tuple, run_schedule};
-use threadbare_trace::{End, Plan};
+use threadbare_trace::{End, FailureKind, Plan};
 
 /// A run to make, by its number.
 struct Job {
@@ -161,6 +161,13 @@ fn failures(run: &Run<'_>, plan: &Plan, told: &mut HashSet<FailureKey>) -> Vec<(
     let forced = Plan { turns: Vec::new(), decisions: false, ..plan.clone() };
     let mut failures = run.races(&forced);
     failures.retain(|(key, _)| told.insert(key.clone()));
-    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..forced })));
+    failures.extend(run.failure().map(|key| {
+        let mut plan = Plan { steps: run.steps(), ..forced };
+        // A run that looks at all accesses has seen it. One that does not must track the memory.
+        if key.kind == FailureKind::UseAfterReturn {
+            plan.tracked.extend(run.learnt());
+        }
+        (key, plan)
+    }));
     failures
 }

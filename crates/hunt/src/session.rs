@@ -251,7 +251,8 @@ impl<'a> Session<'a> {
         if let Some(place) = stopped_at(outcome.ended(), &outcome.feedback.threads, self.worker.program()) {
             self.summary.stuck_at = Some(place);
         }
-        if self.config.reports_failures() {
+        // A program without threads has no anomalies that a failure could be the harm of.
+        if self.config.reports_failures() || outcome.feedback.threads.len() == 1 {
             self.tally.count(&outcome);
             self.release(false)?;
             for (failure, failing) in &outcome.failures {

@@ -196,6 +196,11 @@ impl Summary {
         self.nothing_ended() && self.beginnings == 0 && !self.endless
     }
 
+    /// The program started no thread, so that there is only one schedule.
+    pub fn has_no_threads(&self) -> bool {
+        self.threads == 1
+    }
+
     /// Some run was stopped after all the events, or all the time, that the user allows.
     pub fn had_all(&self) -> bool {
         self.bound_reached || self.stopped.time_limit > 0

@@ -66,6 +66,8 @@ struct FindingLine<'a> {
     clip: Option<&'a Path>,
     run: u64,
     method: &'static str,
+    #[serde(skip_serializing_if = "is_false")]
+    no_threads: bool,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "tuple")]
     tuple: Option<Tuple>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +135,7 @@ impl<'a> FindingLine<'a> {
             clip: finding.clip.as_deref(),
             run: finding.run,
             method: finding.method,
+            no_threads: finding.has_no_threads(),
             tuple: finding.tuple,
             test: finding.test.as_deref(),
             timing: finding.timing.as_ref().map(TimingFields::of),
@@ -176,6 +179,8 @@ struct SummaryLine<'a> {
     unconfirmed: u64,
     methods: BTreeMap<&'static str, MethodFields>,
     exhausted: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    no_threads: bool,
     #[serde(skip_serializing_if = "is_zero")]
     dropped: u64,
     stopped: StoppedFields,
@@ -251,6 +256,10 @@ struct KindFields {
     failed: u64,
 }
 
+fn is_false(is_so: &bool) -> bool {
+    !is_so
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -272,6 +281,7 @@ impl<'a> SummaryLine<'a> {
                 })
                 .collect(),
             exhausted: summary.exhausted,
+            no_threads: summary.has_no_threads(),
             dropped: summary.dropped,
             stopped: StoppedFields {
                 max_events: summary.stopped.max_events,

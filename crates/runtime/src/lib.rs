@@ -39,6 +39,7 @@ use threadbare_trace::hash;
 use threadbare_wire as wire;
 
 use crate::entry::{imports, log, modules, process};
+use crate::hooks::accesses::{LOOK, WATCH};
 use crate::memory::{arena, heap, shadow};
 use crate::os::{dispatch, instructions};
 use crate::schedule::scheduler;
@@ -93,6 +94,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
             dispatch::watch();
             instructions::watch();
             ACTIVE.store(true, Ordering::Relaxed);
+            WATCH.store(LOOK, Ordering::Relaxed);
             return;
         }
     };

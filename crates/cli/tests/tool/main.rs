@@ -1,5 +1,6 @@
 //! What a user does: the real binary on real programs.
 
+mod alone;
 mod bounds;
 mod cache;
 mod clips;
@@ -9,7 +10,9 @@ mod input;
 mod interrupt;
 mod messages;
 mod output;
+mod places;
 mod predict;
+mod races;
 mod rank;
 mod rough;
 mod subjects;

@@ -58,7 +58,9 @@ fn search(summary: &Summary) -> String {
                 .into(),
         );
     }
-    if summary.exhausted {
+    if summary.has_no_threads() {
+        lines.push("no threads were started: nothing to schedule".into());
+    } else if summary.exhausted {
         let Stopped { max_events, time_limit, memory_limit } = summary.stopped;
         let but =
             if max_events + time_limit + memory_limit > 0 { ", but not every run to its end" } else { "" };

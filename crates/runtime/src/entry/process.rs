@@ -1,6 +1,7 @@
 //! How the process begins and how it ends: `main`, `exit`, `abort`, failed assertions, forks of the runtime's own.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::Ordering;
 
 use threadbare_trace::{EventKind, FailureKind, ThreadIndex};
 use threadbare_wire::StackSpan;
@@ -9,7 +10,7 @@ use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::log::{self, Entry};
 use crate::entry::real::real;
-use crate::entry::{imports, library_code, modules, panics};
+use crate::entry::{imports, library_code, modules, panics, server};
 use crate::os::{dispatch, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{fail, refuse};
@@ -60,6 +61,9 @@ extern "C" fn run_main(argc: c_int, argv: *mut *mut c_char, environment: *mut *m
     let routine = main as *const () as u64;
     let span = StackSpan { low: here - MAIN_STACK, base: here, high: here + MAIN_FRAMES, routine };
     log::set_stack_span(ThreadIndex::MAIN, span);
+    if log::control().from_main.load(Ordering::Relaxed) != 0 {
+        server::serve();
+    }
     let arguments = [argc as u64, argv as u64, environment as u64];
     // SAFETY: libc starts a program with these arguments of its `main`.
     let code = unsafe { threads::call_outermost(routine, arguments, ThreadIndex::MAIN) };

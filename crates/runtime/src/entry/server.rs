@@ -1,4 +1,5 @@
-//! The fork server: the program runs once up to its first thread, and every run is a fork from there.
+//! The fork server: the program runs once up to its first thread, and every run is a fork from there. A program that
+//! starts none is run once more, up to its `main`.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +18,7 @@ use crate::sync::threads;
 /// How many contexts are made before it is known how many the program needs.
 const FIRST_CONTEXTS: usize = 4;
 
-/// Called before the first thread is created. Serves the tool's plans; returns once in each run.
+/// Called before the first thread is created, or before `main`. Serves the tool's plans; returns once in each run.
 pub fn serve() {
     system::keeping_errno(serve_plans);
 }

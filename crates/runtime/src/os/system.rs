@@ -45,6 +45,18 @@ fn call_with_numbers(number: c_long, arguments: [u64; 6]) -> c_long {
     unsafe { call(number, arguments) }
 }
 
+/// This memory can be read. To read it would end the program if not.
+pub fn can_read(address: u64, bytes: u64) -> bool {
+    let mut copy = [0u8; 8];
+    let bytes = bytes.min(copy.len() as u64);
+    let (to, from) = ([copy.as_mut_ptr() as u64, bytes], [address, bytes]);
+    let me = call_with_numbers(libc::SYS_getpid, [0; 6]) as u64;
+    let arguments = [me, to.as_ptr() as u64, 1, from.as_ptr() as u64, 1, 0];
+    // SAFETY: the kernel writes to the copy alone, no more than it has room for.
+    let result = unsafe { call(libc::SYS_process_vm_readv, arguments) };
+    result != -c_long::from(libc::EFAULT)
+}
+
 pub fn close(descriptor: c_int) {
     call_with_numbers(libc::SYS_close, [descriptor as u64, 0, 0, 0, 0, 0]);
 }

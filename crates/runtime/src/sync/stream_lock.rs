@@ -12,6 +12,7 @@ use super::mutex::{self, Mutex};
 use crate::active;
 use crate::entry::intercept::{export, intercept};
 use crate::entry::real;
+use crate::hooks::calls;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler;
 
@@ -60,6 +61,7 @@ fn wait_for(stream: Stream, pc: u64) {
     if !active() {
         return;
     }
+    calls::enter_unseen();
     let Some(lock) = find(stream) else { return };
     if !lock.is_free() && !lock.is_owned_by(scheduler::current()) {
         mutex::lock(lock, Patience::Endless, pc);
