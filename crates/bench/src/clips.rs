@@ -79,7 +79,7 @@ pub fn replay(tool: &Path, clip: &Path, times: u64) -> Result<Replay, Box<dyn Er
 
 /// The same by a command of which only the arguments are missing.
 pub fn replay_by(command: &mut Command, clip: &Path, times: u64) -> Result<Replay, Box<dyn Error>> {
-    let output = command.arg(clip).args(["--json", "--times", &times.to_string()]).output()?;
+    let output = command.arg(clip).args(["--trust", "--json", "--times", &times.to_string()]).output()?;
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().last().ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())?;
     Ok(serde_json::from_str(line)?)

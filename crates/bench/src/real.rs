@@ -128,6 +128,7 @@ impl Bench<'_> {
     ) -> Result<bool> {
         let mut good = true;
         let origin = Origin {
+            directory: None,
             target: self.built.binary.to_string_lossy().into_owned(),
             compiler_arguments: Vec::new(),
             arguments: arguments.to_vec(),

@@ -8,6 +8,8 @@ use threadbare_hunt::{Budget, methods};
 use threadbare_report::{FORMATS, Format, ReportConfig, WithProgress};
 use threadbare_search::{StrategyEntry, Tuple};
 
+use crate::doctor::DoctorOptions;
+
 /// Finds the races, deadlocks and crashes of a multithreaded program that depend on timing, and replays each
 /// of them every time.
 ///
@@ -33,6 +35,8 @@ pub enum Command {
     Replay(ReplayOptions),
     /// Look at a recorded trace, or turn it into another format
     Trace(TraceOptions),
+    /// Check that everything is there and works, and that a program is built as it should be
+    Doctor(DoctorOptions),
     /// Compile C for Threadbare: make CC="threadbare cc"
     #[command(disable_help_flag = true)]
     Cc(CompilerOptions),
@@ -173,7 +177,7 @@ impl OutputOptions {
 /// How to search, and where to put what is found.
 #[derive(Args, Clone)]
 pub struct SearchOptions {
-    /// When to stop: after a time (30s, 5m, 1h), a number of runs (1000runs), or whichever of both comes first
+    /// When to stop: after a time (30s, 1.5m, 1h), a number of runs (1000runs), or whichever of both comes first
     /// (1000runs,30s) [default: 2000runs; for each test of a cargo project 200runs,60s]
     #[arg(long, value_name = "BUDGET")]
     pub budget: Option<Budget>,
@@ -298,6 +302,11 @@ pub struct ReplayOptions {
     /// Give the program this as standard input instead of what the clip names; `-` for this command's own
     #[arg(long, value_name = "FILE")]
     pub stdin: Option<PathBuf>,
+
+    /// Run the clip though it asks for what may do harm, such as a program outside of this project; for clips that
+    /// are your own
+    #[arg(long)]
+    pub trust: bool,
 
     /// Keep the trace of the run
     #[arg(long, value_name = "FILE")]

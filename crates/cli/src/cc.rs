@@ -64,6 +64,10 @@ pub fn command(language: Language) -> Result<Command, Problem> {
 /// Replaces this process by the compiler.
 pub fn run(language: Language, arguments: &[String]) -> Result<u8, Problem> {
     let mut command = command(language)?;
+    if threadbare_executor::is_cache_temporary() {
+        return Err(Problem::new("there is no directory to keep the library that the program is linked to")
+            .help("name one that is yours alone: XDG_CACHE_HOME=…"));
+    }
     let error = command.args(arguments).exec();
     Err(Problem::new(format!("cannot run {}: {error}", command.get_program().to_string_lossy())))
 }

@@ -1,13 +1,14 @@
 //! The standard input of the tested program.
 
-use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use threadbare_executor::Input;
 use threadbare_formats::clip::ClipInput;
+use threadbare_program::bounded;
 use threadbare_trace::hash::fingerprint;
 
+use crate::files::{self, INPUT_LIMIT};
 use crate::problem::Problem;
 
 /// The contents of the file that `--stdin` names.
@@ -20,23 +21,24 @@ pub struct Given {
 /// Reads the file that `--stdin` names.
 pub fn read(option: &Path) -> Result<Given, Problem> {
     if option != Path::new("-") {
-        let bytes = fs::read(option).map_err(|error| Problem::file("read", option, error))?;
+        let bytes = files::read(option, INPUT_LIMIT)?;
         return Ok(Given { bytes, path: Some(option.to_owned()) });
     }
-    let mut bytes = Vec::new();
-    let read = io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|error| Problem::new(format!("cannot read standard input: {error}")))?;
+    let bytes = bounded::read_stream(io::stdin().lock(), INPUT_LIMIT)
+        .map_err(|error| files::problem(Path::new("standard input"), error))?;
     Ok(Given { bytes, path: None })
 }
 
-/// Reads the input that a clip names: at its path, or else beside the clip, because both may have been moved.
-pub fn read_again(input: &ClipInput, clip: &Path) -> Result<Given, Problem> {
-    let named = PathBuf::from(&input.path);
+/// Reads the input that a clip names: at its path, which begins at `directory`, or else beside the clip, because both may
+/// have been moved.
+pub fn read_again(input: &ClipInput, directory: &Path, clip: &Path) -> Result<Given, Problem> {
+    let named = directory.join(&input.path);
     let beside = clip.with_file_name(named.file_name().unwrap_or_default());
     let path = if !named.exists() && beside.exists() { beside } else { named };
-    let given = read(&path).map_err(|problem| {
+    let bytes = files::read_regular(&path, INPUT_LIMIT).map_err(|problem| {
         problem.help("the clip needs it as standard input; if it is elsewhere now, use replay --stdin")
     })?;
+    let given = Given { bytes, path: Some(path.clone()) };
     if fingerprint(&given.bytes) != input.fingerprint {
         return Err(Problem::new(format!(
             "{} is not what it was when the clip was made, and the program reads it as standard input",

@@ -6,7 +6,9 @@
 mod arguments;
 mod cargo;
 mod cc;
+mod doctor;
 mod exit;
+mod files;
 mod input;
 mod interrupt;
 mod output;
@@ -18,6 +20,7 @@ mod scratch;
 mod session;
 mod target;
 mod trace;
+mod trust;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,6 +44,7 @@ pub fn threadbare() -> ExitCode {
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),
             Command::Trace(options) => trace::run(&options),
+            Command::Doctor(options) => doctor::run(&options, &cancelled),
             Command::Cc(options) => cc::run(cc::Language::C, &options.arguments),
             Command::Cxx(options) => cc::run(cc::Language::Cxx, &options.arguments),
         }
@@ -59,11 +63,13 @@ pub fn cargo_threadbare() -> ExitCode {
 /// Runs a command and prints its problem, if there is one. What goes wrong after an interrupt is no problem of its own: a
 /// run was given up, or the user's terminal has interrupted a compiler too.
 fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
-    ExitCode::from(work().unwrap_or_else(|problem| {
+    let code = work().unwrap_or_else(|problem| {
         if interrupt::is_over() {
             return interrupt::last_words();
         }
         problem.print();
         exit::COULD_NOT_RUN
-    }))
+    });
+    threadbare_executor::remove_temporary_cache();
+    ExitCode::from(code)
 }

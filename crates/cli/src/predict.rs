@@ -13,8 +13,10 @@ use threadbare_predict::{ConfirmConfig, Pattern, pattern};
 use threadbare_trace::Trace;
 
 use crate::arguments::PredictOptions;
+use crate::files::{self, PATTERNS_LIMIT, TRACE_LIMIT};
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
+use crate::trust::Builder;
 use crate::{record, session, target};
 
 pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
@@ -31,7 +33,7 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
             });
             let (search, run) = (options.search(), &options.launch.run);
             let config = session::config(strategy, &search, Budget::UNLIMITED, run, cancelled);
-            session::search_and_report(&subject, &config)
+            session::search_and_report(&subject, &config, &options.output, Builder::Compiler)
         }
         (None, None) => Err(Problem::new("neither a program nor a trace to predict from")),
     }
@@ -41,7 +43,9 @@ pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, 
 fn patterns(options: &PredictOptions) -> Result<Vec<Pattern>, Problem> {
     let mut patterns = pattern::built_in();
     for path in &options.patterns {
-        let text = std::fs::read_to_string(path).map_err(|error| Problem::file("read", path, error))?;
+        let bytes = files::read(path, PATTERNS_LIMIT)?;
+        let text =
+            String::from_utf8(bytes).map_err(|error| Problem::file("read", path, error.utf8_error()))?;
         let further = pattern::parse(&text).map_err(|error| Problem::file("read", path, error))?;
         patterns.extend(further);
     }
@@ -61,12 +65,16 @@ fn predict_from(path: &Path, patterns: &[Pattern]) -> Result<u8, Problem> {
 
 /// Reads a trace in any format. The first bytes and the file name tell which.
 fn read_trace(path: &Path) -> Result<Trace, Problem> {
-    let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
+    let bytes = files::read(path, TRACE_LIMIT)?;
     if bytes.starts_with(trace_file::MAGIC) {
         return trace_file::read(&bytes).map_err(|error| Problem::file("read", path, error));
     }
     let is_csv = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
     let trace = if is_csv { import::csv(&bytes) } else { import::std(&bytes) };
+    if trace.as_ref().is_ok_and(|trace| trace.events.is_empty()) {
+        return Err(Problem::file("predict from", path, "there is no event in it")
+            .help("traces are written by `threadbare record`"));
+    }
     trace.map_err(|error| {
         let problem = Problem::file("read", path, &error);
         match help(&error, if is_csv { "CSV" } else { "STD" }) {

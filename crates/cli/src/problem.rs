@@ -3,8 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
-use threadbare_executor::{RunError, StartError};
+use threadbare_executor::{PlainEnd, PlainRun, RunError, StartError};
 use threadbare_program::ProgramError;
+
+use crate::target;
 
 /// A message for the user of a command that could not do its work.
 #[derive(Debug)]
@@ -21,6 +23,11 @@ impl Problem {
 
     pub fn help(self, help: impl Into<String>) -> Problem {
         Problem { help: Some(help.into()), ..self }
+    }
+
+    /// What to do next, if there is advice.
+    pub fn advice(&self) -> Option<&str> {
+        self.help.as_deref()
     }
 
     /// A problem that is not printed.
@@ -83,15 +90,18 @@ impl From<StartError> for Problem {
                 "build it so that the runtime can be replaced: with gcc, without -static-libtsan;\n\
                  with clang, through the wrapper:  make CC=\"threadbare cc\" (with CC=clang in the environment)",
             ),
+            StartError::NoSymbols(_) => {
+                problem.help("link it dynamically, so that our runtime can be loaded, or do not strip it")
+            }
             StartError::NoThread(_) => problem.help(
                 "there is nothing to schedule; arguments for the program go after `--`,\n\
                  for example: threadbare hunt ./program -- 4",
             ),
-            StartError::FailedEarly { output, .. } if !output.trim().is_empty() => {
-                problem.help(format!("it printed:\n{}", output.trim_end()))
-            }
-            StartError::FailedEarly { .. } => {
-                problem.help("it fails whatever the schedule; run it by itself to see why")
+            StartError::FailedEarly { output, plain, .. } => {
+                let printed = Some(output.trim_end()).filter(|output| !output.trim().is_empty());
+                let printed = printed.map(|output| format!("it printed:\n{output}"));
+                let parts: Vec<String> = plain.as_deref().map(by_itself).into_iter().chain(printed).collect();
+                if parts.is_empty() { problem } else { problem.help(parts.join("\n")) }
             }
             StartError::TooMuchMemory { .. } => {
                 problem.help("if it needs so much to get there, raise --memory-limit")
@@ -105,6 +115,26 @@ impl From<StartError> for Problem {
             }
             _ => problem,
         }
+    }
+}
+
+/// What a program did without our scheduling, after it failed under it.
+fn by_itself(plain: &PlainRun) -> String {
+    let words = match plain.end() {
+        PlainEnd::Exited(0) => {
+            "it passes without Threadbare's scheduling: this may be our fault, please report it".to_owned()
+        }
+        end @ (PlainEnd::Exited(_) | PlainEnd::Killed(_)) => {
+            format!("it fails without Threadbare's scheduling too: {end}")
+        }
+        end @ (PlainEnd::TooLong(_) | PlainEnd::TooLarge) => {
+            format!("without Threadbare's scheduling: {end}")
+        }
+    };
+    // What was compiled for this command is gone after it.
+    match target::is_compiled(plain.program()) {
+        true => words,
+        false => format!("{words}\nthat was: {}", plain.command()),
     }
 }
 

@@ -1,44 +1,29 @@
 //! `threadbare replay`: runs a clip and compares every event.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use threadbare_executor::Limits;
-use threadbare_formats::Clip;
-use threadbare_hunt::clip::Origin;
 use threadbare_hunt::replay::{ReplayError, replay};
 use threadbare_hunt::{Event, Subject};
 
 use crate::arguments::ReplayOptions;
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
+use crate::trust::{Builder, TrustedClip};
 use crate::{exit, input, output, record, target};
 
 pub fn run(options: &ReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     begin(options, "threadbare replay");
-    let clip = read(&options.clip)?;
-    let named = options.target.as_ref().map(|target| target.to_string_lossy().into_owned());
-    let origin = Origin {
-        target: named.unwrap_or_else(|| clip.target.clone()),
-        compiler_arguments: clip.compiler_arguments.clone(),
-        arguments: clip.arguments.clone(),
-        input: clip.input.clone(),
-    };
-    let given = match (&options.stdin, &clip.input) {
+    let clip = TrustedClip::open(options, Builder::Compiler)?;
+    let given = match (&options.stdin, &clip.origin().input) {
         (Some(path), _) => Some(input::read(path)?),
-        (None, Some(named)) => Some(input::read_again(named, &options.clip)?),
+        (None, Some(named)) => Some(input::read_again(named, clip.directory(), &options.clip)?),
         (None, None) => None,
     };
-    let subject = target::prepare_origin(origin, given)?;
+    let subject = target::prepare_clip(&clip, given)?;
     follow(&clip, &subject, options, cancelled)
-}
-
-pub fn read(path: &Path) -> Result<Clip, Problem> {
-    let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
-    Clip::read(&bytes)
-        .map_err(|error| Problem::file("read", path, error).help("clips are written by `threadbare hunt`"))
 }
 
 /// From now on the replay is reported, also if it is interrupted.
@@ -48,7 +33,7 @@ pub fn begin(options: &ReplayOptions, command: &'static str) {
 
 /// Runs the clip on a program that is ready.
 pub fn follow(
-    clip: &Clip,
+    clip: &TrustedClip,
     subject: &Subject,
     options: &ReplayOptions,
     cancelled: &Arc<AtomicBool>,
@@ -59,7 +44,7 @@ pub fn follow(
         ..Limits::default()
     };
     let mut emit = |event: Event<'_>| interrupt::report(&event);
-    let replay = replay(clip, options.clip.clone(), subject, &limits, options.times, &mut emit)?;
+    let replay = replay(clip.clip(), options.clip.clone(), subject, &limits, options.times, &mut emit)?;
     if let (Some(path), Some(trace)) = (&options.trace, &replay.trace) {
         record::write(trace, path)?;
     }

@@ -12,7 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 use tempfile::TempDir;
 
-const PREFIX: &str = "threadbare-build.";
+/// What the names of the directories begin with.
+pub const PREFIX: &str = "threadbare-build.";
 
 /// The directories of this process.
 static OPEN: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());

@@ -6,11 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use threadbare_hunt::{Budget, Event, HuntConfig, HuntError, StrategyChoice, Subject, Summary, run};
 
-use crate::arguments::{HuntOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
+use crate::arguments::{HuntOptions, OutputOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
 use crate::exit;
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target;
+use crate::trust::{self, Builder};
 
 /// The default budget for one program.
 pub const BUDGET: Budget = Budget::runs(2000);
@@ -20,7 +21,7 @@ pub fn hunt(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
     interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let config = program_config(StrategyChoice::Hunt, search, program, cancelled);
-    search_and_report(&subject, &config)
+    search_and_report(&subject, &config, &search.output, Builder::Compiler)
 }
 
 pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
@@ -34,7 +35,7 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
         memory: options.search_memory.saturating_mul(1 << 20),
     };
     let config = program_config(strategy, search, program, cancelled);
-    search_and_report(&subject, &config)
+    search_and_report(&subject, &config, &search.output, Builder::Compiler)
 }
 
 fn program_config(
@@ -71,8 +72,16 @@ pub fn config(
 }
 
 /// Hunts in one program. Reports each finding at once, and a summary at the end.
-pub fn search_and_report(subject: &Subject, config: &HuntConfig) -> Result<u8, Problem> {
+pub fn search_and_report(
+    subject: &Subject,
+    config: &HuntConfig,
+    output: &OutputOptions,
+    builder: Builder,
+) -> Result<u8, Problem> {
     check_directory(&config.out)?;
+    let directory = target::current_directory()?;
+    let replay_command = trust::replay_command(builder, &subject.origin, &directory, &config.out);
+    interrupt::begin(output.reporter(replay_command), Due::session());
     let summary = run(subject, config, &mut |event: Event<'_>| interrupt::report(&event))?;
     Ok(exit_code(&summary))
 }
@@ -103,7 +112,7 @@ impl From<HuntError> for Problem {
             HuntError::Run(error) => error.into(),
             HuntError::Report(error) => crate::output::problem(error),
             HuntError::Unsupported { .. } | HuntError::NotAnalysed(_) => Problem::new(message),
-            HuntError::NothingKnown { .. } => {
+            HuntError::NothingEnded { .. } => {
                 Problem::new(message).help("raise that limit, or give the program less to do")
             }
         }

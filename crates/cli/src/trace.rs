@@ -5,11 +5,12 @@ use std::path::Path;
 
 use threadbare_formats::{export, trace_file};
 use threadbare_hunt::atomic_write;
-use threadbare_report::{ReportConfig, plain_view};
+use threadbare_report::{ReportConfig, plain_view, printable};
 use threadbare_trace::Trace;
 
 use crate::arguments::{ExportFormat, TraceCommand, TraceOptions};
 use crate::exit;
+use crate::files::{self, TRACE_LIMIT};
 use crate::output;
 use crate::problem::Problem;
 
@@ -22,7 +23,7 @@ pub fn run(options: &TraceOptions) -> Result<u8, Problem> {
 }
 
 fn read(path: &Path) -> Result<Trace, Problem> {
-    let bytes = std::fs::read(path).map_err(|error| Problem::file("read", path, error))?;
+    let bytes = files::read(path, TRACE_LIMIT)?;
     trace_file::read(&bytes)
         .map_err(|error| Problem::file("read", path, error).help("traces are written by `threadbare record`"))
 }
@@ -39,13 +40,14 @@ fn list(trace: &Trace, out: &mut impl Write) -> io::Result<()> {
     for (number, event) in trace.events.iter().enumerate() {
         let location = trace.location(event.location);
         let function = location.frames.first().map_or("", |frame| frame.function.as_str());
+        let function = printable(function);
         writeln!(
             out,
             "{number:>8}  {:<8} {:<14} {:<28} {:<22} {function:<20} {:#x}",
             trace.thread(event.thread).to_string(),
             event.kind,
-            trace.object(event.object).display,
-            location.to_string(),
+            printable(&trace.object(event.object).display),
+            printable(&location.to_string()),
             event.value,
         )?;
     }

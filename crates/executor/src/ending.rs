@@ -1,6 +1,6 @@
 //! How a run ended, as addresses without names.
 
-use threadbare_trace::{End, Failure, FailureKind};
+use threadbare_trace::{End, EventKind, Failure, FailureKind, StackIndex};
 use threadbare_wire::CodePlace;
 
 use crate::memory::Memory;
@@ -21,7 +21,19 @@ pub fn of(memory: &Memory, status: i32, stopped: Option<Stop>) -> RunEnd {
     memory.control().end.get().unwrap_or_else(|| match stopped {
         Some(Stop::AtTimeLimit) => End::TimeLimit { at: None },
         Some(Stop::AtMemoryLimit) => End::MemoryLimit,
-        None => of_status(status),
+        None => of_status(status, || last_place(memory)),
+    })
+}
+
+/// Where a run that said nothing has ended: where it left, or else at its last operation.
+fn last_place(memory: &Memory) -> CodePlace {
+    let latest = || memory.records().iter().rev();
+    let exit = latest().find(|record| record.event_kind() == Some(EventKind::Exit));
+    let operation = || latest().find(|record| record.event_kind().is_some_and(|kind| !kind.is_silent()));
+    exit.or_else(operation).map_or_else(CodePlace::default, |record| CodePlace {
+        thread: record.thread_index(),
+        stack: StackIndex::new(record.stack),
+        pc: record.pc(),
     })
 }
 
@@ -39,8 +51,8 @@ pub fn harness_words(output: &str) -> Option<&str> {
 }
 
 /// The end of a process that said nothing.
-fn of_status(status: i32) -> RunEnd {
-    let failed = |kind| End::Failed(Failure::new(kind, "", CodePlace::default()));
+fn of_status(status: i32, place: impl FnOnce() -> CodePlace) -> RunEnd {
+    let failed = |kind| End::Failed(Failure::new(kind, "", place()));
     if libc::WIFSIGNALED(status) {
         return failed(FailureKind::Signal(libc::WTERMSIG(status)));
     }

@@ -15,11 +15,11 @@
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 
 use libc::{c_int, pid_t};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open};
 
 /// How long the command has to clear up when its children were killed.
 const GRACE: Duration = Duration::from_millis(300);
@@ -31,6 +31,41 @@ pub fn keep(command: &mut Command) -> io::Result<()> {
     // SAFETY: between fork and exec, only system calls.
     unsafe { command.pre_exec(move || fork_below_keeper(tool.as_raw_fd())) };
     Ok(())
+}
+
+/// A running command below its keeper. All of its processes end with this value.
+pub struct Kept(Child);
+
+impl Kept {
+    /// Starts a command that is to [be kept](keep).
+    pub fn start(mut command: Command) -> io::Result<Kept> {
+        Ok(Kept(command.spawn()?))
+    }
+
+    /// The keeper, above all that the command is.
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.0.try_wait()
+    }
+
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        self.0.wait()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // None of this can fail in a way that could be acted on: the processes are dead then.
+        if let Some(keeper) = Pid::from_raw(self.0.id() as i32)
+            && matches!(self.0.try_wait(), Ok(None))
+        {
+            let _ = kill_process(keeper, Signal::TERM);
+        }
+        let _ = self.0.wait();
+    }
 }
 
 /// Returns in the process that is to be the command; the present one is its keeper.

@@ -8,15 +8,20 @@
 //! A tested program never outlives its worker, nor does anything that it starts: a keeper ([`keep`]) ends
 //! them all when the worker is dropped or the tool dies. Time and memory of a run are bounded by [`Limits`].
 //!
+//! A [`PlainRun`] is one run without our scheduling. Statements about what a program does by itself need one.
+//!
 //! What to run next is not decided here.
 
+mod cache;
 mod ending;
 mod input;
 mod keeper;
+pub mod kernel;
 mod learn;
 mod library;
 mod limits;
 mod memory;
+mod plain;
 mod processes;
 mod run;
 mod server;
@@ -24,12 +29,14 @@ mod snapshots;
 mod symbolise;
 mod worker;
 
+pub use cache::{cache, is_cache_temporary, remove_temporary_cache};
 pub use ending::RunEnd;
 pub use input::Input;
 pub use keeper::keep;
 pub use learn::{LEARNING_RUNS, learn, learning_plan};
-pub use library::{InstallError, cache, install};
+pub use library::{InstallError, install};
 pub use limits::Limits;
+pub use plain::{PlainEnd, PlainRun};
 pub use run::{FailureKey, Run};
 pub use snapshots::Keep;
 pub use threadbare_wire::CodePlace;

@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use rustix::process::getuid;
 use thiserror::Error;
+use threadbare_program::bounded;
 use threadbare_trace::hash::fingerprint;
+
+use crate::cache::cache;
 
 const LIBRARY: &[u8] = include_bytes!(env!("THREADBARE_RUNTIME"));
 /// The names that programs built with `gcc -fsanitize=thread` look for: `libtsan.so.0` up to gcc 10, `.so.2` since.
@@ -17,45 +19,30 @@ const NAMES: [&str; 2] = ["libtsan.so.2", "libtsan.so.0"];
 
 /// The library could not be put where programs find it.
 #[derive(Debug, Error)]
-#[error("cannot write the runtime library to {path}: {source}")]
-pub struct InstallError {
-    path: PathBuf,
-    source: io::Error,
+pub enum InstallError {
+    #[error("cannot write the runtime library to {path}: {source}")]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot make a directory for the runtime library: {0}")]
+    NoCache(#[source] io::Error),
 }
 
 /// Puts the library into the user's cache, once for each version of it, and returns the directory.
 pub fn install() -> Result<PathBuf, InstallError> {
-    let directory = cache().join(format!("{:016x}", fingerprint(LIBRARY)));
+    let directory = cache().map_err(InstallError::NoCache)?.join(format!("{:016x}", fingerprint(LIBRARY)));
     let new = write_library(&directory);
-    if new.map_err(|source| InstallError { path: directory.clone(), source })? {
+    if new.map_err(|source| InstallError::Write { path: directory.clone(), source })? {
         remove_unused(&directory);
     }
     Ok(directory)
 }
 
-/// The user's cache directory; one of our own if there is none, or if its name cannot be part of a list of directories.
-pub fn cache() -> PathBuf {
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    let fallback = || std::env::temp_dir().join(format!("threadbare-{}", getuid().as_raw()));
-    match base {
-        Some(base) if base.is_absolute() && !base.to_string_lossy().contains([':', ';', ' ']) => {
-            base.join("threadbare")
-        }
-        _ => fallback(),
-    }
-}
-
 /// Writes the library, unless it is there. Returns whether it was written.
 fn write_library(directory: &Path) -> io::Result<bool> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    if fs::metadata(directory)?.uid() != getuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the directory belongs to another user"));
-    }
     let mut written = false;
     for name in NAMES {
         let path = directory.join(name);
-        if fs::read(&path).is_ok_and(|there| there == LIBRARY) {
+        if bounded::read_regular(&path, LIBRARY.len() as u64).is_ok_and(|there| there == LIBRARY) {
             // Without the date it is only removed too early, some day.
             let _ = fs::File::options()
                 .append(true)

@@ -77,6 +77,8 @@ impl Run<'_> {
             FailureKind::Signal(_) => String::new(),
             // So do the values that an assertion compared.
             FailureKind::Panic => without_numbers(&failure.message),
+            // And the threads that have to do with an object that is gone.
+            FailureKind::DestroyedInUse | FailureKind::UseAfterReturn => without_numbers(&failure.message),
             _ => failure.message.clone(),
         };
         Some(FailureKey { kind: failure.kind, addresses, message })

@@ -6,17 +6,17 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, recv, send, shutdown, socketpair,
 };
-use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
+use rustix::process::{Resource, getrlimit};
 use threadbare_wire as wire;
 
-use crate::keeper;
+use crate::keeper::{self, Kept};
 use crate::memory::Memory;
 use crate::worker::Target;
 
@@ -26,7 +26,7 @@ const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// A running server. All of its processes end with this value.
 pub struct Server {
     /// Ends as the server does.
-    keeper: Child,
+    keeper: Kept,
     socket: OwnedFd,
 }
 
@@ -35,7 +35,7 @@ impl Server {
     pub fn start(target: &Target, directory: &Path, memory: &Memory, output: &File) -> io::Result<Server> {
         check_limits()?;
         let (socket, theirs) = socket_pair()?;
-        let keeper = command(target, directory, memory, output, &theirs)?.spawn()?;
+        let keeper = Kept::start(command(target, directory, memory, output, &theirs)?)?;
         Ok(Server { keeper, socket })
     }
 
@@ -59,20 +59,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A server that waits for a plan ends by itself, and the keeper sees to the rest. None of this can fail in a way
-        // that could be acted on: the processes are dead then.
+        // A server that waits for a plan ends by itself, and the keeper sees to the rest. If this fails, it has ended.
         let _ = shutdown(&self.socket, Shutdown::Both);
-        if let Some(keeper) = Pid::from_raw(self.keeper.id() as i32)
-            && matches!(self.keeper.try_wait(), Ok(None))
-        {
-            let _ = kill_process(keeper, Signal::TERM);
-        }
-        let _ = self.keeper.wait();
     }
 }
 
 /// Fails if the user's resource limits are too low. A run would then end with an obscure error or by a signal.
-fn check_limits() -> io::Result<()> {
+pub fn check_limits() -> io::Result<()> {
     let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
     if limit(Resource::Nofile) <= wire::SOCKET_FD as u64 {
         return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));
@@ -97,24 +90,13 @@ fn command(
 ) -> io::Result<Command> {
     // Opened anew for appending, so that emptying the file takes every writer back to its start.
     let appending = || File::options().append(true).open(format!("/proc/self/fd/{}", output.as_raw_fd()));
-    let path = if target.program.components().count() > 1 {
-        target.program.clone()
-    } else {
-        Path::new(".").join(&target.program)
-    };
-    let mut command = Command::new(path);
-    if let Some(directory) = &target.directory {
-        command.current_dir(directory);
-    }
+    let mut command = target.command()?;
     command
-        .args(&target.arguments)
-        .envs(target.environment.iter().map(|(name, value)| (name, value)))
         .env(wire::ENVIRONMENT, wire::VERSION.to_string())
         .env("LD_LIBRARY_PATH", before(directory.as_os_str(), "LD_LIBRARY_PATH"))
         // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.
         .env("LD_PRELOAD", before(directory.join("libtsan.so.2").as_os_str(), "LD_PRELOAD"))
         .env(wire::PRELOAD, std::env::var_os("LD_PRELOAD").unwrap_or_default())
-        .stdin(target.input.open()?)
         .stdout(appending()?)
         .stderr(appending()?);
     keeper::keep(&mut command)?;
@@ -143,7 +125,7 @@ fn command(
 }
 
 /// `ours` before the user's own entries of this list.
-fn before(ours: &OsStr, variable: &str) -> OsString {
+pub fn before(ours: &OsStr, variable: &str) -> OsString {
     let mut list = ours.to_owned();
     if let Some(users) = std::env::var_os(variable).filter(|users| !users.is_empty()) {
         list.push(":");

@@ -18,6 +18,7 @@ use crate::input::Input;
 use crate::library::{self, InstallError};
 use crate::limits::Limits;
 use crate::memory::{Memory, anonymous_file, punch_hole};
+use crate::plain::PlainRun;
 use crate::processes;
 use crate::run::Run;
 use crate::server::Server;
@@ -44,6 +45,8 @@ pub enum StartError {
     Program(#[from] ProgramError),
     #[error("{} was not built with -fsanitize=thread", .0.display())]
     NotInstrumented(PathBuf),
+    #[error("{} has no symbols, so it cannot be told how it was built", .0.display())]
+    NoSymbols(PathBuf),
     #[error("{} carries ThreadSanitizer's own runtime inside (clang links it statically)", .0.display())]
     StaticRuntime(PathBuf),
     #[error(transparent)]
@@ -52,8 +55,15 @@ pub enum StartError {
     Spawn { program: PathBuf, source: io::Error },
     #[error("{} ended without starting a thread", .0.display())]
     NoThread(PathBuf),
+    /// `plain` is what it did without our scheduling, if that could be tried.
     #[error("{} failed before it started a thread: {what}", program.display())]
-    FailedEarly { program: PathBuf, what: String, output: String },
+    FailedEarly {
+        program: PathBuf,
+        kind: Option<FailureKind>,
+        what: String,
+        output: String,
+        plain: Option<Box<PlainRun>>,
+    },
     #[error("{} started no thread within {} seconds", program.display(), limit.as_secs())]
     TooSlow { program: PathBuf, limit: Duration },
     #[error("{} used more than {} MiB of memory before it started a thread", program.display(), limit >> 20)]
@@ -66,6 +76,25 @@ pub enum StartError {
     Became { program: PathBuf, new: String, is_instrumented: bool },
     #[error("interrupted")]
     Cancelled,
+}
+
+impl StartError {
+    /// The program came to its end without a thread, cleanly or by something that it did wrong. An exit code alone says
+    /// nothing of the kind: it may mean that an argument is missing.
+    fn is_without_threads(&self) -> bool {
+        match self {
+            StartError::NoThread(_) => true,
+            StartError::FailedEarly { kind: Some(kind), .. } => !matches!(kind, FailureKind::ExitCode(_)),
+            _ => false,
+        }
+    }
+}
+
+/// Where a server stands, from which every run starts.
+#[derive(Clone, Copy)]
+enum ServerAt {
+    FirstThread,
+    Main,
 }
 
 /// A run could not be made at all.
@@ -81,7 +110,8 @@ pub enum RunError {
     Late,
 }
 
-/// A copy of the program that stands before its first thread and runs plans from there.
+/// A copy of the program that stands before its first thread and runs plans from there. If the program starts no
+/// thread, the copy stands before `main`, and there is one run to make.
 pub struct Worker {
     server: Server,
     memory: Memory,
@@ -104,6 +134,13 @@ const GRACE: Duration = Duration::from_secs(1);
 
 impl Worker {
     pub fn start(target: &Target, limits: &Limits) -> Result<Worker, StartError> {
+        match Worker::start_at(ServerAt::FirstThread, target, limits) {
+            Err(error) if error.is_without_threads() => Worker::start_at(ServerAt::Main, target, limits),
+            worker => worker,
+        }
+    }
+
+    fn start_at(at: ServerAt, target: &Target, limits: &Limits) -> Result<Worker, StartError> {
         let program = Program::open(&target.program)?;
         check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
@@ -111,6 +148,7 @@ impl Worker {
         let memory = Memory::create().map_err(spawn_error)?;
         memory.write_code(&library_code(&program));
         memory.control().pid_offset.store(target.pid_offset, Ordering::Relaxed);
+        memory.control().from_main.store(u32::from(matches!(at, ServerAt::Main)), Ordering::Relaxed);
         let output = anonymous_file(c"output").map_err(spawn_error)?;
         let server = Server::start(target, &directory, &memory, &output).map_err(spawn_error)?;
         let mut worker = Worker {
@@ -183,6 +221,11 @@ impl Worker {
         self.limits = limits;
     }
 
+    /// Changes how long a run may take from now on.
+    pub fn set_time_limit(&mut self, time: Duration) {
+        self.limits.time = time;
+    }
+
     fn server_pid(&self) -> u32 {
         self.memory.control().server_pid.load(Ordering::Acquire)
     }
@@ -232,6 +275,7 @@ impl Worker {
         if ended == End::Finished {
             return StartError::NoThread(program);
         }
+        let kind = ended.failure_kind();
         let what = match ended {
             End::Failed(failure) => match failure.at.pc {
                 0 => failure.to_string(),
@@ -242,8 +286,10 @@ impl Worker {
         };
         StartError::FailedEarly {
             program,
+            kind,
             what,
             output: String::from_utf8_lossy(&self.output(4096)).into_owned(),
+            plain: PlainRun::make(&self.target, &self.limits).map(Box::new),
         }
     }
 
@@ -402,6 +448,7 @@ impl Worker {
 fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartError> {
     match program.instrumentation() {
         Instrumentation::None => Err(StartError::NotInstrumented(path.to_owned())),
+        Instrumentation::Unknown => Err(StartError::NoSymbols(path.to_owned())),
         Instrumentation::Static => Err(StartError::StaticRuntime(path.to_owned())),
         Instrumentation::Dynamic { .. } => Ok(()),
     }

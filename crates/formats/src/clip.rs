@@ -5,7 +5,8 @@
 //! [`Clip`] implements [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) as one another's inverse:
 //!
 //! ```text
-//! threadbare clip 2
+//! threadbare clip 3
+//! directory ..
 //! target subjects/c/account_ring.c
 //! compiler-argument -DFIXED
 //! argument 2
@@ -44,7 +45,7 @@
 //!
 //! ```text
 //! head    = "threadbare clip " version
-//! field   = "target " text | "compiler-argument " text | "argument " text
+//! field   = "directory " text:path | "target " text | "compiler-argument " text | "argument " text
 //!         | "input " number:fingerprint " " text:path
 //!         | "finding " text | "message " text | "seed " number | "max-events " number
 //!         | "spurious-wakeups " number
@@ -60,6 +61,8 @@
 //! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once, and
 //!   `input` at most once: without it, standard input is empty.
 //!   `spurious-wakeups` at most once: without it, there are none.
+//!   `directory` at most once: the directory that the program ran in and that the paths of target and input begin
+//!   at, as seen from the clip's own. Without it, that is where `replay` is called.
 //! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
 //!   `@1` is the site with number 1. Code without a name, in a stripped library say, is its address.
 //! - `until write @1 #2` runs the thread until it is about to do its second write there; `until end #1` until
@@ -76,7 +79,7 @@
 //! and kinds that are not known are errors too, never skipped: a clip that is half understood would replay
 //! something else. So whatever is added bumps [`VERSION`].
 //!
-//! Version 1 is still read. It had no form for a site that is an address: it wrote the address as the function, such as
+//! Versions 1 and 2 are still read. They had no `directory`. Version 1 had no form for a site that is an address: it wrote the address as the function, such as
 //! `0x7ffff7e01234`, and left all else empty.
 
 mod parse;
@@ -91,7 +94,7 @@ use self::text::{Object, Text, Word};
 use threadbare_trace::{EventKind, Site, ThreadId, index_types};
 
 /// The version of the text form.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The oldest version that is still read.
 pub const OLDEST_VERSION: u32 = 1;
 
@@ -104,6 +107,8 @@ index_types! {
 /// is to be seen on the way. Code is named by [`Site`]s and memory by symbols, wherever they have names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clip {
+    /// The directory of the run, relative to the clip's own; `None` if the clip does not say.
+    pub directory: Option<String>,
     /// The program as it was given: an executable, or a C or C++ file.
     pub target: String,
     /// Further compiler arguments, when the target is a source file.
@@ -199,6 +204,9 @@ pub struct ClipEvent {
 impl fmt::Display for Clip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "threadbare clip {VERSION}")?;
+        if let Some(directory) = &self.directory {
+            writeln!(f, "directory{}", Text(directory))?;
+        }
         writeln!(f, "target{}", Text(&self.target))?;
         for argument in &self.compiler_arguments {
             writeln!(f, "compiler-argument{}", Text(argument))?;

@@ -34,10 +34,11 @@
 //!           | 7  text: program   place                                               Exec
 //! place     = number: thread   number: location   number: stack
 //! related   = role   place
-//! role      = 1 Allocated | 2 Freed | 3 OtherAccess
+//! role      = 1 Allocated | 2 Freed | 3 OtherAccess | 4 Destroyed | 5 Used
 //! failure   = 1 Assertion | 2 Abort | 3 Signal, signed: its number | 4 Exception
 //!           | 5 ExitCode, signed: the code | 6 Deadlock | 7 Livelock | 8 UseAfterFree | 9 DoubleFree
-//!           | 10 InvalidFree | 11 HeapOverflow | 12 DataRace | 13 Panic
+//!           | 10 InvalidFree | 11 HeapOverflow | 12 DataRace | 13 Panic | 14 UseAfterDestroy
+//!           | 15 DestroyedInUse | 16 NotInitialised | 17 UseAfterReturn
 //! list of x = number: how many   x x x …
 //! text      = number: bytes   that many bytes of UTF-8
 //! number    = 7 bits a byte, the lowest first; the top bit says that another byte follows (LEB128)
@@ -72,7 +73,8 @@
 //! | version | differs from the next in |
 //! |---|---|
 //! | 1 | A place has no stack. A time limit has no place. A failure has no related places: its message names them, so what a person reads is the same. |
-//! | 2 | This one. |
+//! | 2 | It has no failure after 13 and no role after 3. |
+//! | 3 | This one. |
 //!
 //! # Damaged files
 //!

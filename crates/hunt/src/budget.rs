@@ -34,26 +34,30 @@ impl FromStr for Budget {
 impl Budget {
     /// Takes over a limit; `None` if it is none, or one of its kind is there already.
     fn limit(&mut self, text: &str) -> Option<()> {
-        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(digits);
-        let number: u64 = number.parse().ok().filter(|&number| number > 0)?;
-        let unit = match unit {
-            "runs" | "run" => return self.runs.replace(number).is_none().then_some(()),
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
+        if matches!(unit, "runs" | "run") {
+            let runs = number.parse().ok().filter(|&runs: &u64| runs > 0)?;
+            return self.runs.replace(runs).is_none().then_some(());
+        }
+        let seconds = match unit {
+            "ms" => 0.001,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3600.0,
             _ => return None,
         };
         /// More would be beyond what clocks can say.
-        const MAX_SECONDS: u64 = 365 * 24 * 3600;
-        let seconds = number.checked_mul(unit).filter(|&seconds| seconds <= MAX_SECONDS)?;
-        self.time.replace(Duration::from_secs(seconds)).is_none().then_some(())
+        const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
+        let number: f64 = number.parse().ok()?;
+        let seconds = Some(number * seconds).filter(|seconds| (0.001..=MAX_SECONDS).contains(seconds))?;
+        self.time.replace(Duration::from_secs_f64(seconds)).is_none().then_some(())
     }
 }
 
 fn wrong_budget(text: &str) -> String {
     format!(
-        "`{text}` is neither a time such as 30s, 5m or 1h (up to a year) nor a number of runs such as 1000runs, \
+        "`{text}` is neither a time such as 500ms, 30s, 1.5m or 1h (up to a year) nor a number of runs such as 1000runs, \
          nor both with a comma"
     )
 }
@@ -67,6 +71,13 @@ mod tests {
         let time = |seconds| Budget { runs: None, time: Some(Duration::from_secs(seconds)) };
         assert_eq!("30s".parse(), Ok(time(30)));
         assert_eq!("2m".parse(), Ok(time(120)));
+        assert_eq!("2min".parse(), Ok(time(120)));
+        assert_eq!("1.5m".parse(), Ok(time(90)));
+        assert_eq!("8760h".parse(), Ok(time(365 * 24 * 3600)));
+        let milliseconds = |number| Budget { runs: None, time: Some(Duration::from_millis(number)) };
+        assert_eq!("1.5s".parse(), Ok(milliseconds(1500)));
+        assert_eq!("0.5s".parse(), "500ms".parse::<Budget>());
+        assert_eq!("500ms".parse(), Ok(milliseconds(500)));
         assert_eq!("1000runs".parse(), Ok(Budget::runs(1000)));
         assert_eq!("1000runs,30s".parse(), Ok(Budget { runs: Some(1000), ..time(30) }));
         assert_eq!("30s,1000runs".parse(), "1000runs,30s".parse::<Budget>());
@@ -83,6 +94,14 @@ mod tests {
             "18446744073709551615h",
             "30s,",
             "30s,1m",
+            "1.5runs",
+            "1.2.3s",
+            ".s",
+            "0.0s",
+            "0.0001ms",
+            "infs",
+            "1e9s",
+            "1,5s",
             "1runs,2runs",
         ] {
             assert!(text.parse::<Budget>().is_err(), "{text:?} was accepted");

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 use threadbare_formats::clip::{
@@ -15,6 +16,8 @@ use threadbare_trace::{
 /// What was run, as the user gave it.
 #[derive(Clone, Debug)]
 pub struct Origin {
+    /// The directory it was run in, as seen from the directory of its clips.
+    pub directory: Option<String>,
     pub target: String,
     pub compiler_arguments: Vec<String>,
     pub arguments: Vec<String>,
@@ -45,6 +48,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
     let finding = trace.end.failure_kind().map_or("", FailureKind::finding).to_owned();
     let message = trace.lasting_failure_message().unwrap_or_default();
     Clip {
+        directory: origin.directory.clone(),
         target: origin.target.clone(),
         compiler_arguments: origin.compiler_arguments.clone(),
         arguments: origin.arguments.clone(),
@@ -59,6 +63,13 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         steps,
         events,
     }
+}
+
+/// The file for a clip of `program` in `directory`: the same for the same finding, and nothing but plain letters.
+pub(crate) fn path(directory: &Path, program: &str, kind: &str, fingerprint: u32) -> PathBuf {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
+    let program = program.replace(|letter| !is_plain(letter), "-");
+    directory.join(format!("{program}-{kind}-{fingerprint:08x}.clip"))
 }
 
 /// The places a clip refers to, as they come up.
@@ -206,7 +217,7 @@ fn racing_places(steps: &[Step]) -> Option<[u64; 2]> {
 fn locate(program: &Program, addresses: &[Option<u64>], extent: &ClipExtent) -> Option<Extent> {
     Some(match extent {
         ClipExtent::Global { symbol, offset, len } => {
-            Extent::Fixed { start: program.symbol_address(symbol)? + offset, len: *len }
+            Extent::Fixed { start: program.symbol_address(symbol)?.wrapping_add(*offset), len: *len }
         }
         ClipExtent::Heap { calls, start, len } => {
             let mut site = [0; 3];

@@ -55,6 +55,8 @@ pub struct HuntConfig {
     /// Threads that the program has before it does anything of its own. With no more than these there is nothing to
     /// schedule, and the session ends early.
     pub harness_threads: u32,
+    /// An exit code other than 0 is a failure, also if the program always ends with it. That is so for tests.
+    pub exit_code_must_be_0: bool,
 }
 
 /// The strategy of a session.
@@ -87,7 +89,8 @@ impl HuntConfig {
             max_events: Plan::default().max_events,
             limits: Limits::default(),
             out: PathBuf::from("threadbare-out"),
-            harness_threads: 0,
+            harness_threads: 1,
+            exit_code_must_be_0: false,
         }
     }
 

@@ -10,10 +10,10 @@ use threadbare_formats::Clip;
 use threadbare_program::Sources;
 use threadbare_search::{Anomaly, AnomalyKind, Harm, Tuple};
 use threadbare_trace::hash::short_fingerprint;
-use threadbare_trace::{FailureKind, Frame, ObjectIndex, ObjectName, ThreadIndex, Trace};
+use threadbare_trace::{FailureKind, Frame, ObjectIndex, ObjectName, Pending, ThreadIndex, Trace};
 
-use crate::atomic_write;
 use crate::user_code::UserCode;
+use crate::{Timing, atomic_write, clip};
 
 /// A failure, or an anomaly, with everything that is said about it.
 #[derive(Clone, Debug)]
@@ -38,6 +38,8 @@ pub struct Finding {
     pub anomaly: Option<Anomaly>,
     /// What the anomaly did to the run that showed it.
     pub harm: Option<Harm>,
+    /// How often it was seen up to now, and what that says; `None` for an anomaly.
+    pub timing: Option<Timing>,
     /// The run that showed it; `None` for an anomaly that no run has shown.
     pub trace: Option<Arc<Trace>>,
 }
@@ -94,7 +96,7 @@ impl Finding {
             kind: FindingKind::Failure(kind),
             failure: trace.end_text(),
             locations: failure_lines(&trace),
-            variables: contended(&trace),
+            variables: variables(&trace),
             threads: participants(&trace),
             clip: None,
             run,
@@ -103,6 +105,7 @@ impl Finding {
             test: None,
             anomaly: None,
             harm: None,
+            timing: None,
             trace: Some(trace),
         }
     }
@@ -128,6 +131,7 @@ impl Finding {
             test: None,
             anomaly: Some(anomaly),
             harm: None,
+            timing: None,
             trace: None,
         }
     }
@@ -139,6 +143,11 @@ impl Finding {
         Finding { failure, run, harm: Some(harm), trace: Some(trace), ..self }
     }
 
+    /// It happened in a program that started no thread: no other schedule would change it.
+    pub fn has_no_threads(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.has_one_thread())
+    }
+
     /// A run has shown it.
     pub fn is_confirmed(&self) -> bool {
         self.trace.is_some()
@@ -146,10 +155,8 @@ impl Finding {
 
     /// Writes the clip into `directory`, under a name that the same finding gets again.
     pub(crate) fn save(&mut self, clip: &Clip, program: &str, directory: &Path) -> io::Result<()> {
-        let is_plain = |letter: char| letter.is_alphanumeric() || "_-.".contains(letter);
-        let program = program.replace(|letter| !is_plain(letter), "-");
         let fingerprint = short_fingerprint(self.identity(clip).as_bytes());
-        let path = directory.join(format!("{program}-{}-{fingerprint:08x}.clip", self.kind));
+        let path = clip::path(directory, program, self.kind.name(), fingerprint);
         atomic_write::write_into(&path, |out| write!(out, "{clip}"))?;
         self.clip = Some(path);
         Ok(())
@@ -166,10 +173,16 @@ impl Finding {
     }
 }
 
-/// The user's lines where it failed, each once.
+/// The user's lines where it failed, each once; of a data race, the lines of both sides.
 fn failure_lines(trace: &Trace) -> Vec<SourceLine> {
     let source = Sources::default();
     let text = |file: &str, line: u32| source.line(file, line);
+    let racing = trace.racing();
+    if !racing.is_empty() {
+        let code = UserCode::new(trace, &text);
+        let line = |side: &Pending| Some(SourceLine::of(code.find(side.location, side.stack)?.frame));
+        return racing.into_iter().filter_map(line).collect();
+    }
     let lines: BTreeSet<SourceLine> =
         UserCode::new(trace, &text).failure_lines().into_iter().map(SourceLine::of).collect();
     lines.into_iter().collect()
@@ -179,6 +192,19 @@ fn push_new(list: &mut Vec<String>, item: String) {
     if !list.contains(&item) {
         list.push(item);
     }
+}
+
+/// The memory of a data race; of another failure, what threads had in common.
+fn variables(trace: &Trace) -> Vec<String> {
+    let racing = trace.racing();
+    if racing.is_empty() {
+        return contended(trace);
+    }
+    let mut variables = Vec::new();
+    for side in racing {
+        push_new(&mut variables, trace.object(side.object).to_string());
+    }
+    variables
 }
 
 /// Memory that more than one thread accessed, at least one of them writing.
@@ -197,7 +223,12 @@ fn contended(trace: &Trace) -> Vec<String> {
         .collect()
 }
 
+/// The threads of a data race; of another failure, those that ran.
 fn participants(trace: &Trace) -> Vec<String> {
+    let racing = trace.racing();
+    if !racing.is_empty() {
+        return racing.into_iter().map(|side| trace.thread(side.thread).to_string()).collect();
+    }
     let threads: BTreeSet<ThreadIndex> = trace.events.iter().map(|event| event.thread).collect();
     threads.into_iter().map(|thread| trace.thread(thread).to_string()).collect()
 }

@@ -15,6 +15,8 @@
 //! | `pace`, `length` | how long runs may be, so that there are enough of them |
 //! | `pipeline`, [`methods`] | the strategies by name, and the one that combines several |
 //! | `confirmation`, `shrink` | from a failing run to the smallest schedule that fails again |
+//! | `unfinished` | whether a run that was stopped is a hang |
+//! | `timing` | whether a failure depends on timing |
 //! | [`finding`](Finding), [`summary`](Summary), [`event`](Event) | what a session says |
 //! | [`clip`], [`replay`] | findings that outlive a build, and following them |
 //! | [`from_trace`] | predictions from a trace alone |
@@ -43,6 +45,8 @@ mod session;
 mod shrink;
 pub mod suite;
 mod summary;
+mod timing;
+mod unfinished;
 pub mod user_code;
 
 pub use budget::Budget;
@@ -55,5 +59,7 @@ pub use methods::hunt;
 pub use pipeline::Pipeline;
 pub use session::{Session, run};
 pub use shrink::shrink;
-pub use summary::{MethodFigures, Obstacle, PredictionFigures, Stopped, Summary};
+pub use summary::{FailureFigures, MethodFigures, PredictionFigures, Stopped, Summary};
 pub use threadbare_program::Sources;
+pub use timing::{Dependence, Timing};
+pub use unfinished::Unfinished;

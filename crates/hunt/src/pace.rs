@@ -11,6 +11,8 @@ pub struct Pace {
     start: Instant,
     /// The time that went into runs of which only the beginning is wanted.
     in_beginnings: Duration,
+    /// A run of all the events that the user allows would take too much of the time.
+    is_slow: bool,
 }
 
 /// If so many runs had no end, and one of them had all that the user allows, no run is expected to end.
@@ -18,10 +20,37 @@ const ENDLESS_RUNS: u64 = 3;
 /// A hunt is judged after this part of its time, one in so many: it should have seen a run to its end, and made enough
 /// runs.
 const FIRST_PART: u32 = 10;
+/// While no run has ended, a run may take this part of the time, one in so many. What is left is enough to search where
+/// runs begin.
+const LONGEST_PART: u32 = 4;
+/// A run that is recorded and analysed takes so many times as long as one that is not.
+const ANALYSIS: f64 = 8.0;
 
 impl Pace {
     pub fn new(budget: Budget, start: Instant) -> Pace {
-        Pace { budget, start, in_beginnings: Duration::ZERO }
+        Pace { budget, start, in_beginnings: Duration::ZERO, is_slow: false }
+    }
+
+    /// How long a run may take as long as none has ended, if the user allows `limit`, and whether that is all of it.
+    pub fn whole_run_limit(budget: Budget, limit: Duration) -> (Duration, bool) {
+        let part = budget.time.map_or(limit, |time| time / LONGEST_PART);
+        (limit.min(part), limit <= part)
+    }
+
+    /// How long a look at the program may take, before the search; `None` if there is no hurry.
+    pub fn probe_limit(&self) -> Option<Duration> {
+        self.budget.time.map(|time| time / (2 * FIRST_PART))
+    }
+
+    /// A beginning took this long and was not all of the run, which may have `max_events`.
+    pub fn probed(&mut self, beginning: Duration, max_events: u64) {
+        let whole = beginning.as_secs_f64() * (max_events / BEGINNING) as f64 * ANALYSIS;
+        self.is_slow = self.budget.time.is_some_and(|time| whole > (time / LONGEST_PART).as_secs_f64());
+    }
+
+    /// The time that is left, if it is bounded.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.budget.time.map(|time| time.saturating_sub(self.start.elapsed()))
     }
 
     /// The time is up.
@@ -39,17 +68,18 @@ impl Pace {
     /// No run comes to an end, however many events it is allowed, or in so much of the time that few could follow.
     pub fn is_endless(&self, so_far: &Summary) -> bool {
         let had_all = so_far.runs >= ENDLESS_RUNS && so_far.had_all();
-        // The first run may have had few events.
-        let had_time =
-            so_far.runs > 1 && self.budget.time.is_some_and(|time| self.start.elapsed() >= time / FIRST_PART);
-        so_far.nothing_ended() && are_long(so_far) && (had_all || had_time)
+        // The first run may have had few events, unless it had all the time that there is for one.
+        let had_time = (so_far.runs > 1 || so_far.stopped.time_limit > 0)
+            && self.budget.time.is_some_and(|time| self.start.elapsed() >= time / FIRST_PART);
+        so_far.nothing_ended() && (self.is_slow || are_long(so_far) && (had_all || had_time))
     }
 
     /// What is endless is searched where it begins. Where runs do end, but take so long that there will not be as many
     /// as there should be, up to two thirds of the time are for beginnings.
     pub fn next_length(&self, so_far: &Summary) -> Length {
         let room = || self.in_beginnings < self.start.elapsed() * 2 / 3;
-        if so_far.endless || self.is_behind(so_far) && room() { Length::Beginning } else { Length::Whole }
+        let is_endless = so_far.endless || self.is_slow;
+        if is_endless || self.is_behind(so_far) && room() { Length::Beginning } else { Length::Whole }
     }
 
     /// Runs are long, and there were fewer of them than there should have been by now.
@@ -99,6 +129,23 @@ mod tests {
         let (pace, so_far) = at_half_time(50, 20_000);
         let without_a_number = Pace { budget: Budget { runs: None, ..BUDGET }, ..pace };
         assert!(!without_a_number.is_behind(&so_far), "nobody said how many there should be");
+    }
+
+    /// Protects short budgets: one run of all the events that are allowed would take all of the time.
+    #[test]
+    fn what_is_slow_for_its_time_is_searched_where_it_begins() {
+        let length = |seconds, beginning| {
+            let budget = Budget { runs: Some(50), time: Some(Duration::from_secs(seconds)) };
+            let mut pace = Pace::new(budget, Instant::now());
+            pace.probed(Duration::from_millis(beginning), 1_000_000);
+            pace.next_length(&Summary::new(Instant::now()))
+        };
+        assert!(length(10, 10) == Length::Beginning);
+        assert!(length(60, 10) == Length::Whole);
+        assert!(length(60, 50) == Length::Beginning);
+        let second = Duration::from_secs(1);
+        let limit = |seconds| Pace::whole_run_limit("1runs,10s".parse().expect("a budget"), second * seconds);
+        assert_eq!([limit(10), limit(2)], [(second * 5 / 2, false), (second * 2, true)]);
     }
 
     #[test]

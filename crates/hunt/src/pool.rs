@@ -4,15 +4,18 @@ use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use threadbare_executor::{FailureKey, Limits, Run, RunEnd, RunError, StartError, Target, Worker};
 use threadbare_search::{Feedback, Schedule, Token, Tuple, run_schedule};
-use threadbare_trace::Plan;
+use threadbare_trace::{End, FailureKind, Plan};
 
 /// A run to make, by its number.
 struct Job {
     number: u64,
     schedule: Schedule,
+    /// How long it may take.
+    time: Duration,
 }
 
 /// What came of a run.
@@ -24,6 +27,8 @@ pub struct Outcome {
     pub tuple: Option<Tuple>,
     /// What failed, each with a plan that forces the same schedule: the run itself, and data races that it had.
     pub failures: Vec<(FailureKey, Plan)>,
+    /// The plan of a run that was stopped.
+    pub stopped: Option<Plan>,
     /// What the strategy is told.
     pub feedback: Feedback,
 }
@@ -70,11 +75,12 @@ impl Pool {
     }
 
     /// Makes the runs of a round, numbered from `first`, and gives what came of them, in their order.
-    pub fn run(&self, first: u64, round: Vec<Schedule>) -> Vec<Result<Outcome, NotMade>> {
+    /// A run may take `time`.
+    pub fn run(&self, first: u64, round: Vec<Schedule>, time: Duration) -> Vec<Result<Outcome, NotMade>> {
         let jobs = self.jobs.as_ref().expect("the pool is open");
         let count = round.len();
         for (number, schedule) in (first..).zip(round) {
-            jobs.send(Job { number, schedule }).expect("workers live as long as the pool");
+            jobs.send(Job { number, schedule, time }).expect("workers live as long as the pool");
         }
         let mut outcomes: Vec<_> = self.outcomes.iter().take(count).collect();
         outcomes.sort_by_key(|(number, _)| *number);
@@ -125,7 +131,8 @@ fn make(
         Some(worker) => worker,
         None => worker.insert(Worker::start(&config.target, &config.limits).map_err(NotMade::Start)?),
     };
-    let Job { number, schedule } = job;
+    let Job { number, schedule, time } = job;
+    worker.set_time_limit(time);
     let run = run_schedule(worker, &schedule).map_err(NotMade::Run)?;
     let outcome = Outcome {
         number,
@@ -133,10 +140,15 @@ fn make(
         method: schedule.method,
         tuple: schedule.tuple,
         failures: failures(&run, &schedule.plan, told),
+        stopped: is_stopped(run.ended()).then(|| schedule.plan.clone()),
         feedback: Feedback::of(&run, &schedule),
     };
     worker.rest();
     Ok(outcome)
+}
+
+fn is_stopped(ended: &RunEnd) -> bool {
+    matches!(ended, End::EventBound | End::TimeLimit { .. })
 }
 
 /// What failed in the run of `plan`. A race is told of once.
@@ -145,6 +157,13 @@ fn failures(run: &Run<'_>, plan: &Plan, told: &mut HashSet<FailureKey>) -> Vec<(
     let forced = Plan { turns: Vec::new(), decisions: false, ..plan.clone() };
     let mut failures = run.races(&forced);
     failures.retain(|(key, _)| told.insert(key.clone()));
-    failures.extend(run.failure().map(|key| (key, Plan { steps: run.steps(), ..forced })));
+    failures.extend(run.failure().map(|key| {
+        let mut plan = Plan { steps: run.steps(), ..forced };
+        // A run that looks at all accesses has seen it. One that does not must track the memory.
+        if key.kind == FailureKind::UseAfterReturn {
+            plan.tracked.extend(run.learnt());
+        }
+        (key, plan)
+    }));
     failures
 }

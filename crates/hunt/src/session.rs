@@ -3,19 +3,21 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use threadbare_executor::{FailureKey, Limits, RunEnd, RunError, StartError, Worker};
+use threadbare_executor::{FailureKey, Limits, PlainRun, RunEnd, RunError, StartError, Worker};
 use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
 use threadbare_trace::{End, FailureKind, Plan, Trace};
 
 use crate::clip::clip;
 use crate::confirmation::{Confirmed, confirm};
 use crate::ending::{stopped_at, thread_name};
-use crate::length::Length;
+use crate::length::{BEGINNING, Length};
 use crate::pace::Pace;
 use crate::pool::{NotMade, Outcome, Pool, PoolConfig};
-use crate::{Emit, Event, Finding, HuntConfig, HuntError, Subject, Summary};
+use crate::timing::Tally;
+use crate::unfinished::{self, Continued, Watch};
+use crate::{Dependence, Emit, Event, FailureFigures, Finding, HuntConfig, HuntError, Subject, Summary};
 
 /// Starts the program and hunts in it. The last event is the summary.
 pub fn run(subject: &Subject, config: &HuntConfig, emit: &mut Emit<'_>) -> Result<Summary, HuntError> {
@@ -38,12 +40,25 @@ pub struct Session<'a> {
     pool: Pool,
     /// Looks closer at what the pool's workers find.
     worker: Worker,
-    /// Failures that were reported.
+    /// Failures that were looked at.
     known: HashSet<FailureKey>,
+    /// Failures that were reported, in the order of the summary.
+    reported: Vec<FailureKey>,
     /// How often each failure was looked at and did not happen again.
     unconfirmed: HashMap<FailureKey, u32>,
     pace: Pace,
+    tally: Tally,
+    /// Confirmed failures of which it is not known yet whether they depend on timing.
+    held: Vec<Held>,
+    watch: Watch,
     summary: Summary,
+}
+
+/// A failure that is confirmed and not reported yet.
+struct Held {
+    key: FailureKey,
+    finding: Finding,
+    plan: Plan,
 }
 
 /// While little is known, the strategy is told of each run before it is asked for the next.
@@ -54,6 +69,8 @@ const ROUND: u64 = 16;
 const ENOUGH_WITHOUT_THREADS: u64 = 3;
 /// How often a failure is looked at that does not happen again.
 const MAX_LOOKS: u32 = 5;
+/// The longest that a run without our scheduling may take.
+const PLAIN_TIME: Duration = Duration::from_secs(5);
 
 impl<'a> Session<'a> {
     pub fn new(
@@ -77,23 +94,31 @@ impl<'a> Session<'a> {
             pool: Pool::new(config.jobs, &pool),
             worker,
             known: HashSet::new(),
+            reported: Vec::new(),
             unconfirmed: HashMap::new(),
             pace: Pace::new(config.budget, start),
+            tally: Tally::default(),
+            held: Vec::new(),
+            watch: Watch::default(),
             summary: Summary::new(start),
         }
     }
 
     /// Goes on to the end, and gives the figures.
     pub fn run(mut self) -> Result<Summary, HuntError> {
+        self.probe();
         while let Some((count, length)) = self.next_round() {
             let (first, begun) = (self.summary.runs, Instant::now());
             let round = self.ask(count, length);
             if round.is_empty() {
                 let is_whole = self.strategy.dropped() == 0 && self.summary.beginnings == 0;
                 self.summary.exhausted = is_whole && self.config.reports_failures();
+                if self.summary.exhausted {
+                    self.tally.set_all();
+                }
                 break;
             }
-            for outcome in self.pool.run(first, round) {
+            for outcome in self.pool.run(first, round, self.run_time()) {
                 match outcome {
                     Ok(outcome) => self.handle_outcome(outcome, length)?,
                     Err(NotMade::Run(RunError::Cancelled | RunError::Late)) => {}
@@ -104,12 +129,68 @@ impl<'a> Session<'a> {
             }
             self.summary.dropped = self.strategy.dropped();
             self.pace.made(length, begun);
-            self.summary.endless |= self.pace.is_endless(&self.summary);
+            self.note_endless();
             (self.emit)(Event::Progress(&self.summary)).map_err(HuntError::Report)?;
         }
         self.summary.interrupted = self.config.limits.is_cancelled();
-        self.summary.finish();
+        self.finish()?;
         Ok(self.summary)
+    }
+
+    /// One short run before the search shows how much time the events of this program take.
+    fn probe(&mut self) {
+        let Some(limit) = self.pace.probe_limit() else { return };
+        let time = self.config.limits.time;
+        self.worker.set_time_limit(limit.min(time));
+        let start = Instant::now();
+        let plan = Plan {
+            max_events: BEGINNING.min(self.config.max_events),
+            seed: self.config.seed,
+            ..Plan::default()
+        };
+        // What is wrong with the program shows in the search.
+        if self.worker.run(&plan).is_ok_and(|run| *run.ended() == End::EventBound) {
+            self.pace.probed(start.elapsed(), self.config.max_events);
+        }
+        self.worker.set_time_limit(time);
+    }
+
+    /// How long the next runs may take.
+    fn run_time(&self) -> Duration {
+        let limit = self.config.limits.time;
+        let none_ended = self.summary.runs == 0 || self.summary.nothing_ended();
+        if none_ended { Pace::whole_run_limit(self.config.budget, limit).0 } else { limit }
+    }
+
+    /// When no run is expected to end any more, one without our scheduling shows whether the program ends at all.
+    fn note_endless(&mut self) {
+        let was_endless = self.summary.endless;
+        self.summary.endless |= self.pace.is_endless(&self.summary);
+        if self.summary.endless && !was_endless {
+            let limits = self.plain_limits();
+            self.summary.plain = limits.and_then(|limits| PlainRun::make(&self.subject.target, &limits));
+        }
+    }
+
+    /// The limits of a run without our scheduling: it takes no more than a part of the time that is left. `None` if no
+    /// time is left.
+    fn plain_limits(&self) -> Option<Limits> {
+        let left = self.pace.time_left().map_or(PLAIN_TIME, |left| left / 2);
+        let time = self.config.limits.time.min(PLAIN_TIME).min(left);
+        (!time.is_zero()).then(|| Limits { time, ..self.config.limits.clone() })
+    }
+
+    /// Says what is still to be said.
+    fn finish(&mut self) -> Result<(), HuntError> {
+        if self.has_no_threads() {
+            self.tally.set_all();
+        }
+        self.release(true)?;
+        for (key, figures) in self.reported.iter().zip(&mut self.summary.failures) {
+            figures.timing = self.tally.timing(key);
+        }
+        self.summary.finish();
+        Ok(())
     }
 
     fn say(&mut self, event: Event<'_>) -> Result<(), HuntError> {
@@ -120,12 +201,10 @@ impl<'a> Session<'a> {
     fn next_round(&self) -> Option<(u64, Length)> {
         let done = self.summary.runs;
         let left = self.config.budget.runs.map_or(u64::MAX, |runs| runs.saturating_sub(done));
-        let has_no_threads =
-            done >= ENOUGH_WITHOUT_THREADS && self.summary.threads <= self.config.harness_threads;
         let is_over = left == 0
             || self.pace.is_late()
             || self.is_satisfied()
-            || has_no_threads
+            || self.has_no_threads()
             || self.summary.is_hopeless()
             || self.config.limits.is_cancelled();
         let length = self.pace.next_length(&self.summary);
@@ -134,6 +213,12 @@ impl<'a> Session<'a> {
         let round = if is_rare { ROUND.min(self.config.jobs.into()) } else { ROUND };
         let count = if done < ONE_AT_A_TIME { 1 } else { round.min(left) };
         (!is_over).then_some((count, length))
+    }
+
+    /// There is one schedule, because there is one thread.
+    fn has_no_threads(&self) -> bool {
+        let Summary { runs, threads, .. } = self.summary;
+        runs >= ENOUGH_WITHOUT_THREADS && threads <= self.config.harness_threads
     }
 
     fn is_satisfied(&self) -> bool {
@@ -168,10 +253,14 @@ impl<'a> Session<'a> {
         if let Some(place) = stopped_at(outcome.ended(), &outcome.feedback.threads, self.worker.program()) {
             self.summary.stuck_at = Some(place);
         }
-        if self.config.reports_failures() {
+        // A program without threads has no anomalies that a failure could be the harm of.
+        if self.config.reports_failures() || outcome.feedback.threads.len() == 1 {
+            self.tally.count(&outcome);
+            self.release(false)?;
             for (failure, failing) in &outcome.failures {
                 self.handle_failure(failure, failing, &outcome)?;
             }
+            self.look_at_stopped(&outcome)?;
         }
         for conclusion in self.strategy.conclusions() {
             self.handle_conclusion(conclusion, outcome.method)?;
@@ -192,7 +281,9 @@ impl<'a> Session<'a> {
             Ok(Some(Confirmed { plan, trace })) => {
                 let finding =
                     Finding::failure(failure.kind, Arc::new(trace), outcome.number + 1, outcome.method);
-                self.report(Finding { tuple: outcome.tuple, ..finding }, &plan)
+                let finding = Finding { tuple: outcome.tuple, ..finding };
+                self.held.push(Held { key: failure.clone(), finding, plan });
+                self.release(false)
             }
             // A race that the run had only on its way somewhere else is no loss.
             Ok(None) if failure.kind == FailureKind::DataRace => Ok(()),
@@ -201,6 +292,57 @@ impl<'a> Session<'a> {
                 Ok(())
             }
             Err(RunError::Cancelled | RunError::Late) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reports the failures of which it is known whether they depend on timing; all that are held, if this is the end.
+    ///
+    /// An exit code that every run has is held to the end: it is a failure only if some run has another.
+    fn release(&mut self, is_end: bool) -> Result<(), HuntError> {
+        for Held { key, mut finding, plan } in std::mem::take(&mut self.held) {
+            let is_decided = self.tally.timing(&key).dependence() == Dependence::Depends
+                || key.kind == FailureKind::DataRace;
+            if !is_decided
+                && self.tally.is_enough()
+                && let Some(limits) = self.plain_limits()
+            {
+                self.tally.run_plainly(&self.subject.target, &limits);
+            }
+            let code = self.tally.normal_exit_code().filter(|_| !self.config.exit_code_must_be_0);
+            let is_normal = code.is_some_and(|code| key.kind == FailureKind::ExitCode(code));
+            let is_due = is_decided || is_end || self.tally.is_enough() && !is_normal;
+            if is_end && is_normal {
+                self.summary.normal_exit_code = code;
+            } else if is_due {
+                finding.timing = Some(self.tally.timing(&key));
+                self.report(finding, &plan)?;
+                self.reported.push(key);
+            } else {
+                self.held.push(Held { key, finding, plan });
+            }
+        }
+        Ok(())
+    }
+
+    /// A run that was stopped though others end may be a hang.
+    fn look_at_stopped(&mut self, outcome: &Outcome) -> Result<(), HuntError> {
+        let is_suspicious = self.watch.is_suspicious(outcome);
+        let (true, false, Some(plan)) = (is_suspicious, self.is_satisfied(), &outcome.stopped) else {
+            return Ok(());
+        };
+        let time = self.config.limits.time;
+        self.worker.set_time_limit(self.pace.time_left().map_or(time, |left| time.min(left / 4)));
+        let continued = unfinished::go_on(&mut self.worker, plan, self.config.max_events);
+        self.worker.set_time_limit(time);
+        match continued {
+            Ok(Continued::Ended) | Err(RunError::Cancelled) => Ok(()),
+            Ok(Continued::Failed(failure, plan)) => self.handle_failure(&failure, &plan, outcome),
+            Ok(Continued::Unfinished(mut unfinished)) => {
+                unfinished.clip = unfinished::save(&mut self.worker, plan, self.subject, &self.config.out);
+                self.summary.unfinished = Some(unfinished);
+                Ok(())
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -255,7 +397,16 @@ impl<'a> Session<'a> {
             let directory = &self.config.out;
             self.say(Event::ClipNotWritten { directory, error: &error })?;
         }
-        self.say(Event::Found(&finding))
+        self.say(Event::Found(&finding))?;
+        if let Some(timing) = finding.timing {
+            let place = finding
+                .locations
+                .first()
+                .map_or_else(String::new, |line| format!(" at {}:{}", line.file, line.line));
+            let what = format!("{}{place}", finding.kind);
+            self.summary.failures.push(FailureFigures { what, clip: finding.clip, timing });
+        }
+        Ok(())
     }
 
     fn save(&self, finding: &mut Finding, plan: &Plan, trace: &Trace) -> io::Result<()> {

@@ -165,7 +165,15 @@ fn hunt_in(test: Test) -> TestReport {
 fn result(summary: &Summary, config: &HuntConfig) -> TestResult {
     match summary.findings {
         0 if summary.is_nothing_known() => TestResult::CouldNotRun(summary.nothing_known(config).to_string()),
-        0 if summary.nothing_ended() => TestResult::PassedInPart,
+        0 if summary.nothing_ended() => match summary.plain.as_ref().filter(|plain| plain.failed()) {
+            Some(plain) => {
+                let end = plain.end();
+                TestResult::CouldNotRun(format!(
+                    "no run came to its end, and without Threadbare's scheduling it fails: {end}"
+                ))
+            }
+            None => TestResult::PassedInPart,
+        },
         0 if summary.threads <= config.harness_threads => TestResult::NoThreads,
         0 => TestResult::Passed,
         _ => TestResult::Failed,

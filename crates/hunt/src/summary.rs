@@ -1,14 +1,17 @@
 //! A session in figures.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
+use threadbare_executor::PlainRun;
 use threadbare_search::{AnomalyKind, Harm};
 use threadbare_trace::End;
 
 use crate::length::Length;
+use crate::pace::Pace;
 use crate::pool::Outcome;
-use crate::{HuntConfig, HuntError};
+use crate::{HuntConfig, HuntError, Timing, Unfinished};
 
 /// Counts as the session goes.
 #[derive(Clone)]
@@ -47,6 +50,16 @@ pub struct Summary {
     pub predictions: Option<PredictionFigures>,
     /// It was told to stop.
     pub interrupted: bool,
+    /// Runs that failed.
+    pub failed: u64,
+    /// The failures among the findings, each with how often it was seen in the end.
+    pub failures: Vec<FailureFigures>,
+    /// A run that did not end, however long it was let, though others end.
+    pub unfinished: Option<Unfinished>,
+    /// One run without our scheduling, of a program that comes to no end with it.
+    pub plain: Option<PlainRun>,
+    /// The program ends with this exit code in every schedule and by itself, so it is no finding.
+    pub normal_exit_code: Option<i32>,
     start: Instant,
 }
 
@@ -55,6 +68,15 @@ pub struct Summary {
 pub struct MethodFigures {
     pub runs: u64,
     pub findings: u64,
+}
+
+/// A failure that was reported, and how often it was seen.
+#[derive(Clone, Debug)]
+pub struct FailureFigures {
+    /// `assertion at bank.c:12`.
+    pub what: String,
+    pub clip: Option<PathBuf>,
+    pub timing: Timing,
 }
 
 /// Runs that did not come to their own end, by limit.
@@ -112,7 +134,7 @@ impl PredictionFigures {
 const MAX_STUCK_RUNS: u64 = 6;
 
 /// What keeps runs from coming to their end.
-pub enum Obstacle {
+pub(crate) enum Obstacle {
     Events,
     Time,
     Memory,
@@ -141,6 +163,11 @@ impl Summary {
             stuck_at: None,
             predictions: None,
             interrupted: false,
+            failed: 0,
+            failures: Vec::new(),
+            unfinished: None,
+            plain: None,
+            normal_exit_code: None,
             start,
         }
     }
@@ -162,6 +189,7 @@ impl Summary {
                 self.became_another += 1;
                 self.became = Some(program.clone());
             }
+            End::Failed(_) => self.failed += 1,
             _ => {}
         }
     }
@@ -182,6 +210,11 @@ impl Summary {
         self.nothing_ended() && self.beginnings == 0 && !self.endless
     }
 
+    /// The program started no thread, so that there is only one schedule.
+    pub fn has_no_threads(&self) -> bool {
+        self.threads == 1
+    }
+
     /// Some run was stopped after all the events, or all the time, that the user allows.
     pub fn had_all(&self) -> bool {
         self.bound_reached || self.stopped.time_limit > 0
@@ -196,7 +229,7 @@ impl Summary {
 
     /// What stopped the runs of which none came to its end. The bound on events begins low: that it stopped some says
     /// little, if others were allowed more.
-    pub fn obstacle(&self) -> Obstacle {
+    fn obstacle(&self) -> Obstacle {
         match self.stopped {
             Stopped { memory_limit: 1.., .. } => Obstacle::Memory,
             Stopped { time_limit: 1.., .. } => Obstacle::Time,
@@ -217,7 +250,15 @@ impl Summary {
     /// Says at which limit every run was stopped.
     pub(crate) fn nothing_known(&self, config: &HuntConfig) -> HuntError {
         let limits = &config.limits;
-        let (budget, obstacle) = (config.budget.time, self.obstacle());
-        HuntError::nothing_known(obstacle, config.max_events, budget, limits.time, limits.memory)
+        let (time, has_all) = Pace::whole_run_limit(config.budget, limits.time);
+        let (limit, flag) = match self.obstacle() {
+            Obstacle::Events => (format!("{} events", config.max_events), "--max-events"),
+            Obstacle::Time => (
+                format!("{} s", time.as_secs_f64()),
+                if has_all { "--time-limit" } else { "a quarter of --budget" },
+            ),
+            Obstacle::Memory => (format!("{} MiB", limits.memory >> 20), "--memory-limit"),
+        };
+        HuntError::NothingEnded { runs: self.runs, limit, flag }
     }
 }

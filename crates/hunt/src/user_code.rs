@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use threadbare_trace::{
-    Event, EventKind, Failure, Frame, LocationIndex, ObjectIndex, Pending, StackIndex, ThreadIndex, Trace,
-    TracePlace,
+    Event, EventKind, Failure, FailureKind, Frame, LocationIndex, ObjectIndex, Pending, StackIndex,
+    ThreadIndex, Trace, TracePlace,
 };
 
 /// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
@@ -171,10 +171,9 @@ impl<'a> UserCode<'a> {
     /// The user's own lines where the run failed: the failing one, or for a deadlock and a livelock where each thread
     /// stands.
     pub fn failure_lines(&self) -> Vec<&'a Frame> {
-        let Some(Failure { at, .. }) = self.trace.end.failure() else { return Vec::new() };
-        let failing = self.of_failure(at).map(|line| line.frame);
-        if !at.location.is_none() && failing.is_some() {
-            return failing.into_iter().collect();
+        let Some(Failure { kind, at, .. }) = self.trace.end.failure() else { return Vec::new() };
+        if !matches!(kind, FailureKind::Deadlock | FailureKind::Livelock) {
+            return self.of_failure(at).map(|line| line.frame).into_iter().collect();
         }
         let foreign = self.foreign_threads();
         let stands = self.trace.pending.iter().filter(|pending| !foreign.contains(&pending.thread));

@@ -27,7 +27,8 @@ pub(crate) fn calls(image: &Image, function: &Symbol) -> Vec<Call> {
     calls.map(|call| Call { return_address: call.next_ip(), callee: callee(image, &call) }).collect()
 }
 
-fn callee(image: &Image, call: &Instruction) -> String {
+/// The linkage name of what an instruction calls or jumps to; empty if that is not known.
+pub(crate) fn callee(image: &Image, call: &Instruction) -> String {
     let name = match call.op0_kind() {
         OpKind::NearBranch64 => direct(image, call.near_branch_target()),
         OpKind::Memory => slot_address(call).and_then(|address| image.slot(address)),

@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
+use addr2line::{LookupContinuation as _, LookupResult};
 use gimli::{AttributeValue, DwAt, Operation, UnitOffset, UnitSectionOffset};
 use threadbare_trace::Frame;
 
 use crate::frame_info::FrameInfo;
-use crate::image::Reader;
+use crate::image::{Reader, empty_reader};
+use crate::split::{SplitFiles, SplitName};
 use crate::symbols::demangle;
 use crate::unpoisoned;
 
@@ -17,10 +20,26 @@ pub(crate) type Die = gimli::DebuggingInformationEntry<Reader>;
 /// The index is made on first use, because most files are asked for lines only.
 pub(crate) struct DebugInfo {
     dwarf: Arc<gimli::Dwarf<Reader>>,
+    split: SplitFiles,
     /// Parses on demand, so it cannot be shared between threads; `None` if the list of units is damaged.
     lines: Option<Mutex<addr2line::Context<Reader>>>,
     pub(crate) frames: FrameInfo,
     index: OnceLock<Index>,
+}
+
+/// What a program has of debug information.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DebugExtent {
+    Present,
+    /// Nothing, or nothing of the program's own code.
+    None,
+    /// This file of split DWARF is not there, or belongs to another build.
+    SplitMissing(PathBuf),
+}
+
+/// Units that come with every program: of gcc's sanitizer, and of Rust's standard library.
+fn is_of_toolchain(name: &str) -> bool {
+    name.contains("/libsanitizer/") || name.starts_with("library/") || name.starts_with("/rustc/")
 }
 
 /// A position of the source.
@@ -33,17 +52,18 @@ pub(crate) struct Position {
 
 impl DebugInfo {
     /// `section` gives the address and contents of a section by name. What is missing counts as empty.
-    pub(crate) fn load(section: impl Fn(&str) -> Option<(u64, Reader)>) -> DebugInfo {
-        let empty = || Reader::new(Arc::from([]), gimli::LittleEndian);
+    pub(crate) fn load(section: impl Fn(&str) -> Option<(u64, Reader)>, split: SplitFiles) -> DebugInfo {
         let dwarf = gimli::Dwarf::load(|id| {
-            Ok::<_, std::convert::Infallible>(section(id.name()).map_or_else(empty, |(_, reader)| reader))
+            Ok::<_, std::convert::Infallible>(
+                section(id.name()).map_or_else(empty_reader, |(_, reader)| reader),
+            )
         });
         let dwarf = Arc::new(match dwarf {
             Ok(dwarf) => dwarf,
             Err(never) => match never {},
         });
         let lines = addr2line::Context::from_arc_dwarf(dwarf.clone()).ok().map(Mutex::new);
-        DebugInfo { dwarf, lines, frames: FrameInfo::load(&section), index: OnceLock::new() }
+        DebugInfo { dwarf, split, lines, frames: FrameInfo::load(&section), index: OnceLock::new() }
     }
 
     /// The frames that an address stands for, innermost first.
@@ -51,7 +71,17 @@ impl DebugInfo {
         let mut frames = Vec::new();
         let Some(lines) = &self.lines else { return frames };
         let lines = unpoisoned(lines);
-        let Ok(mut found) = lines.find_frames(address).skip_all_loads() else { return frames };
+        let mut lookup = lines.find_frames(address);
+        let found = loop {
+            match lookup {
+                LookupResult::Output(found) => break found,
+                LookupResult::Load { load, continuation } => {
+                    let name = SplitName { id: load.dwo_id, directory: load.comp_dir, file: load.path };
+                    lookup = continuation.resume(self.split.load(&name, &load.parent));
+                }
+            }
+        };
+        let Ok(mut found) = found else { return frames };
         while let Ok(Some(frame)) = found.next() {
             let function = frame.function.as_ref().and_then(|name| Some(demangle(&name.raw_name().ok()?)));
             let Position { file, line, column } = position(frame.location);
@@ -66,8 +96,30 @@ impl DebugInfo {
         position(unpoisoned(lines).find_location(address).unwrap_or_default())
     }
 
+    /// What there is of the program's own code.
+    pub(crate) fn extent(&self) -> DebugExtent {
+        let mut extent = DebugExtent::None;
+        let mut headers = self.dwarf.units();
+        while let Ok(Some(header)) = headers.next() {
+            let Ok(unit) = self.dwarf.unit(header) else { continue };
+            let name = unit.name.as_ref().map(|name| String::from_utf8_lossy(name.bytes()).into_owned());
+            if name.is_some_and(|name| is_of_toolchain(&name)) {
+                continue;
+            }
+            extent = DebugExtent::Present;
+            if let Some(name) = SplitName::of(&self.dwarf, &unit) {
+                // One is enough to know: a build leaves all of them or none.
+                return match self.split.load(&name, &self.dwarf) {
+                    Some(_) => DebugExtent::Present,
+                    None => DebugExtent::SplitMissing(name.path()),
+                };
+            }
+        }
+        extent
+    }
+
     pub(crate) fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::new(self.dwarf.clone()))
+        self.index.get_or_init(|| Index::new(&self.dwarf, &self.split))
     }
 }
 
@@ -82,7 +134,6 @@ fn position(location: Option<addr2line::Location<'_>>) -> Position {
 
 /// Where variables and functions are described, over all units.
 pub(crate) struct Index {
-    dwarf: Arc<gimli::Dwarf<Reader>>,
     units: Vec<Unit>,
     /// Variables with static storage, by address.
     variables: HashMap<u64, EntryId>,
@@ -92,6 +143,10 @@ pub(crate) struct Index {
 
 /// A compilation unit.
 pub(crate) struct Unit {
+    /// The file that has it: the program, or one of split DWARF.
+    pub(crate) dwarf: Arc<gimli::Dwarf<Reader>>,
+    /// Where it, or its skeleton, begins in the program's debug information.
+    start: usize,
     pub(crate) unit: gimli::Unit<Reader>,
     pub(crate) is_rust: bool,
     /// Which entries are inside the namespaces of a standard library.
@@ -106,12 +161,15 @@ pub(crate) struct EntryId {
 }
 
 impl Index {
-    fn new(dwarf: Arc<gimli::Dwarf<Reader>>) -> Index {
-        let mut index = Index { dwarf, units: Vec::new(), variables: HashMap::new(), functions: Vec::new() };
-        let mut headers = index.dwarf.units();
+    fn new(dwarf: &Arc<gimli::Dwarf<Reader>>, split: &SplitFiles) -> Index {
+        let mut index = Index { units: Vec::new(), variables: HashMap::new(), functions: Vec::new() };
+        let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
-            if let Ok(unit) = index.dwarf.unit(header) {
-                index.add(unit);
+            let start = header.debug_info_offset().map_or(0, |offset| offset.0);
+            let Ok(unit) = dwarf.unit(header) else { continue };
+            match whole_unit(dwarf, &unit, split) {
+                Some((dwarf, whole)) => index.add(dwarf, whole, start),
+                None => index.add(Arc::clone(dwarf), unit, start),
             }
         }
         index.functions.sort_by_key(|(range, _)| range.start);
@@ -119,17 +177,24 @@ impl Index {
     }
 
     /// Goes over all entries of a unit once. A damaged unit is known as far as it could be read.
-    fn add(&mut self, unit: gimli::Unit<Reader>) {
-        let Index { dwarf, units, variables, functions } = self;
+    fn add(&mut self, dwarf: Arc<gimli::Dwarf<Reader>>, unit: gimli::Unit<Reader>, start: usize) {
+        let Index { units, variables, functions } = self;
         let number = units.len();
-        let mut scan =
-            Scan { dwarf, number, variables, functions, is_rust: false, library: Vec::new(), open: false };
+        let mut scan = Scan {
+            dwarf: &dwarf,
+            number,
+            variables,
+            functions,
+            is_rust: false,
+            library: Vec::new(),
+            open: false,
+        };
         let mut entries = unit.entries();
         while let Ok(Some(die)) = entries.next_dfs() {
             scan.entry(&unit, die);
         }
         let Scan { is_rust, library, .. } = scan;
-        units.push(Unit { unit, is_rust, library });
+        units.push(Unit { dwarf, start, unit, is_rust, library });
     }
 
     /// The variable that starts at an address.
@@ -144,8 +209,14 @@ impl Index {
         range.contains(&address).then_some(*id)
     }
 
-    pub(crate) fn dwarf(&self) -> &gimli::Dwarf<Reader> {
-        &self.dwarf
+    /// The code of every function, with the name of the unit that it is in.
+    pub(crate) fn functions(&self) -> Vec<(Range<u64>, String)> {
+        let name = |unit: &Unit| {
+            let name = unit.unit.name.as_ref();
+            name.map_or_else(String::new, |name| String::from_utf8_lossy(name.bytes()).into_owned())
+        };
+        let names: Vec<String> = self.units.iter().map(name).collect();
+        self.functions.iter().map(|(range, id)| (range.clone(), names[id.unit].clone())).collect()
     }
 
     pub(crate) fn unit(&self, number: usize) -> Option<&Unit> {
@@ -166,8 +237,7 @@ impl Index {
         match die.attr_value(attribute)? {
             AttributeValue::UnitRef(offset) => Some(EntryId { unit, offset }),
             AttributeValue::DebugInfoRef(offset) => {
-                let start = |unit: &Unit| unit.unit.header.debug_info_offset().unwrap_or(offset);
-                let number = self.units.partition_point(|unit| start(unit) <= offset).checked_sub(1)?;
+                let number = self.units.partition_point(|unit| unit.start <= offset.0).checked_sub(1)?;
                 let header = &self.units[number].unit.header;
                 let offset = UnitSectionOffset(offset.0).to_unit_offset(header)?;
                 Some(EntryId { unit: number, offset })
@@ -178,7 +248,10 @@ impl Index {
 
     /// The name of an entry, or of the entry that it refers to.
     pub(crate) fn name(&self, id: EntryId) -> Option<String> {
-        self.inherited(id, |id, die| string(&self.dwarf, &self.unit(id.unit)?.unit, die, gimli::DW_AT_name))
+        self.inherited(id, |id, die| {
+            let unit = self.unit(id.unit)?;
+            string(&unit.dwarf, &unit.unit, die, gimli::DW_AT_name)
+        })
     }
 
     /// The type of an entry, or of the entry that it refers to.
@@ -202,6 +275,18 @@ impl Index {
         }
         None
     }
+}
+
+/// The unit that a skeleton stands for, with the file that has it.
+fn whole_unit(
+    dwarf: &gimli::Dwarf<Reader>,
+    skeleton: &gimli::Unit<Reader>,
+    split: &SplitFiles,
+) -> Option<(Arc<gimli::Dwarf<Reader>>, gimli::Unit<Reader>)> {
+    let whole = split.load(&SplitName::of(dwarf, skeleton)?, dwarf)?;
+    let mut unit = whole.unit(whole.units().next().ok()??).ok()?;
+    unit.copy_relocated_attributes(skeleton);
+    Some((whole, unit))
 }
 
 /// The collection of one unit.

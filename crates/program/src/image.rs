@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::{fs, io};
 
@@ -14,8 +14,10 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTab
 use threadbare_trace::CodeClass;
 
 use crate::ProgramError;
+use crate::bounded::{self, ReadError};
 use crate::debug_info::DebugInfo;
 use crate::library_code;
+use crate::split::SplitFiles;
 use crate::symbols::{Kind, Symbols};
 use crate::unpoisoned;
 
@@ -25,6 +27,8 @@ pub(crate) type Reader = gimli::EndianArcSlice<LittleEndian>;
 pub(crate) type Elf<'data> = ElfFile64<'data, object::LittleEndian>;
 
 const PAGE: u64 = 0x1000;
+/// The largest programs with debug information, such as browsers, are below this.
+pub(crate) const MAX_BYTES: u64 = 8 << 30;
 
 /// The files that were opened last, with what was computed from them. The workers of a hunt open the same files at the
 /// same time, and so do the tests of a suite one after another.
@@ -34,6 +38,7 @@ const MAX_KEPT: usize = 4;
 
 /// An executable or shared object.
 pub(crate) struct Image {
+    path: PathBuf,
     /// The whole file. It is read and not mapped, because the user may rebuild the program during a session.
     bytes: Arc<[u8]>,
     /// It can be loaded at any address.
@@ -79,6 +84,8 @@ pub(crate) struct RuntimeUse {
     pub(crate) imports: bool,
     /// It holds the runtime itself.
     pub(crate) defines: bool,
+    /// It has symbols to tell by.
+    pub(crate) is_known: bool,
     /// The library it asks the loader for.
     pub(crate) soname: Option<String>,
 }
@@ -97,8 +104,11 @@ impl Image {
             last.push_front((identity, Arc::clone(&image)));
             return Ok(image);
         }
-        let bytes = fs::read(path).map_err(problem)?;
-        let image = Image::parse(bytes.into())
+        let bytes = bounded::read_regular(path, MAX_BYTES).map_err(|error| match error {
+            ReadError::Io(source) => problem(source),
+            other => ProgramError::NotAnExecutable { path: path.into(), reason: other.to_string() },
+        })?;
+        let image = Image::parse(path, bytes.into())
             .map_err(|reason| ProgramError::NotAnExecutable { path: path.into(), reason })?;
         let image = Arc::new(image);
         last.truncate(MAX_KEPT - 1);
@@ -106,7 +116,7 @@ impl Image {
         Ok(image)
     }
 
-    fn parse(bytes: Arc<[u8]>) -> Result<Image, String> {
+    fn parse(path: &Path, bytes: Arc<[u8]>) -> Result<Image, String> {
         let elf = Elf::parse(&*bytes).map_err(|error| error.to_string().to_lowercase())?;
         let endian = elf.endian();
         if elf.architecture() != object::Architecture::X86_64 {
@@ -131,7 +141,18 @@ impl Image {
         }
         let (symbols, slots, runtime) = (Symbols::read(&elf), slots(&elf), runtime_use(&elf));
         let (debug_info, library_code) = (OnceLock::new(), OnceLock::new());
-        Ok(Image { bytes, position_independent, segments, symbols, slots, runtime, debug_info, library_code })
+        let path = path.to_owned();
+        Ok(Image {
+            path,
+            bytes,
+            position_independent,
+            segments,
+            symbols,
+            slots,
+            runtime,
+            debug_info,
+            library_code,
+        })
     }
 
     /// The addresses from the first loaded byte to the last, as linked, from the start of a page.
@@ -175,24 +196,33 @@ impl Image {
     pub(crate) fn debug_info(&self) -> &DebugInfo {
         self.debug_info.get_or_init(|| {
             let elf = Elf::parse(&*self.bytes).ok();
-            DebugInfo::load(|name| {
+            let section = |name: &str| {
                 let section = elf.as_ref()?.section_by_name(name)?;
-                Some((section.address(), self.section_reader(&section)?))
-            })
+                Some((section.address(), section_reader(&self.bytes, &section)?))
+            };
+            DebugInfo::load(section, SplitFiles::of(&self.path))
         })
     }
+}
 
-    /// The contents of a section: a view of the file, or a copy if they are compressed there.
-    fn section_reader<'data>(&self, section: &impl object::ObjectSection<'data>) -> Option<Reader> {
-        let range = section.compressed_file_range().ok()?;
-        if range.format != object::CompressionFormat::None {
-            return Some(Reader::new(section.uncompressed_data().ok()?.into_owned().into(), LittleEndian));
-        }
-        let start = usize::try_from(range.offset).ok()?;
-        let end = start.checked_add(usize::try_from(range.uncompressed_size).ok()?)?;
-        self.bytes.get(start..end)?;
-        Some(Reader::new(self.bytes.clone(), LittleEndian).range(start..end))
+/// The contents of a section: a view of the file's bytes, or a copy if they are compressed there.
+pub(crate) fn section_reader<'data>(
+    bytes: &Arc<[u8]>,
+    section: &impl object::ObjectSection<'data>,
+) -> Option<Reader> {
+    let range = section.compressed_file_range().ok()?;
+    if range.format != object::CompressionFormat::None {
+        return Some(Reader::new(section.uncompressed_data().ok()?.into_owned().into(), LittleEndian));
     }
+    let start = usize::try_from(range.offset).ok()?;
+    let end = start.checked_add(usize::try_from(range.uncompressed_size).ok()?)?;
+    bytes.get(start..end)?;
+    Some(Reader::new(bytes.clone(), LittleEndian).range(start..end))
+}
+
+/// The contents of a section that is not there.
+pub(crate) fn empty_reader() -> Reader {
+    Reader::new(Arc::from([]), LittleEndian)
 }
 
 impl Identity {
@@ -226,6 +256,7 @@ fn slots(elf: &Elf<'_>) -> HashMap<u64, Slot> {
 fn runtime_use(elf: &Elf<'_>) -> RuntimeUse {
     let mut found = RuntimeUse::default();
     for symbol in elf.dynamic_symbols().chain(elf.symbols()) {
+        found.is_known |= symbol.kind() == object::SymbolKind::Text;
         let Some(name) = symbol.name().ok().filter(|name| name.starts_with("__tsan_")) else { continue };
         found.imports |= symbol.is_undefined();
         found.defines |= symbol.is_definition() && name == "__tsan_init";

@@ -26,11 +26,14 @@
 //! (`calls`) and belong here too.
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
-//! entries); `types`, `locals` and `frame_info` name memory; `library_code` finds the code of Rust's standard library;
-//! `calls` decodes functions, and `site` finds places again by them; `source` reads source files; `maps` and `module` say
+//! entries, also from the files of `split` DWARF); `types`, `locals` and `frame_info` name memory; `library_code` finds
+//! the code of Rust's standard library; `calls` decodes functions, `coverage` finds those that are not instrumented, and
+//! `site` finds places again by them; `bounded` reads files up to a limit, and `source` source files; `maps` and `module` say
 //! what is loaded where; `program` puts these together.
 
+pub mod bounded;
 mod calls;
+mod coverage;
 mod debug_info;
 mod error;
 mod frame_info;
@@ -42,9 +45,12 @@ mod module;
 mod program;
 mod site;
 mod source;
+mod split;
 mod symbols;
 mod types;
 
+pub use coverage::UnitCoverage;
+pub use debug_info::DebugExtent;
 pub use error::ProgramError;
 pub use library_code::is_library_function;
 pub use program::{Global, Instrumentation, Program};

@@ -104,7 +104,7 @@ impl Search<'_> {
 
     fn covers(&self, unit: usize, die: &Die) -> bool {
         let Some(unit) = self.index.unit(unit) else { return false };
-        let Ok(mut ranges) = self.index.dwarf().die_ranges(&unit.unit, die) else { return false };
+        let Ok(mut ranges) = unit.dwarf.die_ranges(&unit.unit, die) else { return false };
         while let Ok(Some(range)) = ranges.next() {
             if (range.begin..range.end).contains(&self.layout.address) {
                 return true;
@@ -138,7 +138,8 @@ fn locations(
     if let AttributeValue::Exprloc(expression) = value {
         return Some(vec![(0..u64::MAX, expression)]);
     }
-    let mut list = index.dwarf().attr_locations(&index.unit(unit)?.unit, value).ok()??;
+    let unit = index.unit(unit)?;
+    let mut list = unit.dwarf.attr_locations(&unit.unit, value).ok()??;
     let mut found = Vec::new();
     while let Some(entry) = list.next().ok()? {
         found.push((entry.range.begin..entry.range.end, entry.data));

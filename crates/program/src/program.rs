@@ -9,13 +9,14 @@ use std::sync::{Arc, Mutex};
 use threadbare_trace::CodeClass;
 use threadbare_trace::{Frame, Location, Site};
 
+use crate::debug_info::DebugExtent;
 use crate::image::Image;
 use crate::locals::{self, FrameLayout};
 use crate::module::{Loaded, Module};
 use crate::site::{self, Candidate, Likeness};
 use crate::source::Sources;
 use crate::symbols::{self, Kind, Symbol};
-use crate::{ProgramError, frame_info, maps, types, unpoisoned};
+use crate::{ProgramError, UnitCoverage, coverage, frame_info, maps, types, unpoisoned};
 
 /// Separates the name of a shared object from the name of its symbol. A symbol of the executable has no such prefix.
 const IN_MODULE: char = '!';
@@ -39,6 +40,8 @@ type FunctionKey = (usize, u64);
 pub enum Instrumentation {
     /// Not with `-fsanitize=thread`.
     None,
+    /// It is stripped and takes nothing from shared objects, so nothing can be told.
+    Unknown,
     /// It takes the runtime from the shared object of this name, such as `libtsan.so.2`; no name means that
     /// the link left the runtime to whoever starts the program.
     Dynamic { soname: Option<String> },
@@ -98,8 +101,23 @@ impl Program {
         match (runtime.defines, runtime.imports) {
             (true, _) => Instrumentation::Static,
             (false, true) => Instrumentation::Dynamic { soname: runtime.soname.clone() },
-            (false, false) => Instrumentation::None,
+            (false, false) if runtime.is_known => Instrumentation::None,
+            (false, false) => Instrumentation::Unknown,
         }
+    }
+
+    /// What the executable has of debug information.
+    pub fn debug_extent(&self) -> DebugExtent {
+        self.executable().map_or(DebugExtent::None, |image| image.debug_info().extent())
+    }
+
+    /// How much of the executable is instrumented, by compilation unit.
+    pub fn coverage(&self) -> Vec<UnitCoverage> {
+        self.executable().map(coverage::of).unwrap_or_default()
+    }
+
+    fn executable(&self) -> Option<&Image> {
+        self.modules.first().and_then(Module::loaded).map(|loaded| &*loaded.image)
     }
 
     /// The code of Rust's standard library that is compiled into the executable, as linked, by address.

@@ -1,9 +1,13 @@
 //! Source files, each read once.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use crate::unpoisoned;
+use crate::{bounded, unpoisoned};
+
+/// More is no source that a person reads. The name comes from debug information or from a trace, and may be any.
+const MAX_BYTES: u64 = 16 << 20;
 
 /// A cache of source files by path; `None` stands for one that could not be read.
 #[derive(Default)]
@@ -30,6 +34,6 @@ impl Sources {
 
 /// Reads a file that need not be UTF-8, so that a comment in Latin-1 does not hide the other lines.
 fn read_lines(file: &str) -> Option<Arc<[String]>> {
-    let bytes = std::fs::read(file).ok()?;
+    let bytes = bounded::read_regular(Path::new(file), MAX_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect())
 }

@@ -118,5 +118,5 @@ fn what_is_no_program_is_refused_with_its_path() {
     workspace.write("object.c", "int x;");
     workspace.compile("gcc", "-c object.c", "object.o");
     assert!(failure("object.o").is_some_and(|message| message.ends_with("it is not linked")));
-    assert!(matches!(Program::open(workspace.path("").as_path()), Err(ProgramError::Unreadable { .. })));
+    assert!(matches!(Program::open(workspace.path("").as_path()), Err(ProgramError::NotAnExecutable { .. })));
 }

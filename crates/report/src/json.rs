@@ -7,7 +7,9 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{SuiteSummary, TestReport, TestResult};
-use threadbare_hunt::{Event, Finding, PredictionFigures, SourceLine, Summary};
+use threadbare_hunt::{
+    Event, FailureFigures, Finding, PredictionFigures, SourceLine, Summary, Timing, Unfinished,
+};
 use threadbare_search::reorder::Tier;
 use threadbare_search::{AnomalyKind, Tuple, Variables};
 
@@ -64,12 +66,37 @@ struct FindingLine<'a> {
     clip: Option<&'a Path>,
     run: u64,
     method: &'static str,
+    #[serde(skip_serializing_if = "is_false")]
+    no_threads: bool,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "tuple")]
     tuple: Option<Tuple>,
     #[serde(skip_serializing_if = "Option::is_none")]
     test: Option<&'a str>,
     #[serde(flatten)]
+    timing: Option<TimingFields>,
+    #[serde(flatten)]
     anomaly: Option<AnomalyFields<'a>>,
+}
+
+/// How often a failure was seen, and what that says.
+#[derive(Serialize)]
+struct TimingFields {
+    timing: &'static str,
+    failing: u64,
+    schedules: u64,
+    /// How a run without our scheduling ended, if there was one.
+    plain: Option<String>,
+}
+
+impl TimingFields {
+    fn of(timing: &Timing) -> TimingFields {
+        TimingFields {
+            timing: timing.dependence().name(),
+            failing: timing.failing(),
+            schedules: timing.schedules(),
+            plain: timing.plain().map(|plain| plain.end().to_string()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -108,8 +135,10 @@ impl<'a> FindingLine<'a> {
             clip: finding.clip.as_deref(),
             run: finding.run,
             method: finding.method,
+            no_threads: finding.has_no_threads(),
             tuple: finding.tuple,
             test: finding.test.as_deref(),
+            timing: finding.timing.as_ref().map(TimingFields::of),
             anomaly: finding.anomaly.as_ref().map(|anomaly| AnomalyFields {
                 label: anomaly.verdict.name(),
                 pattern: &anomaly.pattern,
@@ -140,7 +169,7 @@ fn tuple<S: Serializer>(tuple: &Option<Tuple>, serializer: S) -> Result<S::Ok, S
 }
 
 #[derive(Serialize)]
-struct SummaryLine {
+struct SummaryLine<'a> {
     r#type: &'static str,
     runs: u64,
     events: u64,
@@ -150,6 +179,8 @@ struct SummaryLine {
     unconfirmed: u64,
     methods: BTreeMap<&'static str, MethodFields>,
     exhausted: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    no_threads: bool,
     #[serde(skip_serializing_if = "is_zero")]
     dropped: u64,
     stopped: StoppedFields,
@@ -159,8 +190,44 @@ struct SummaryLine {
     beginnings: u64,
     #[serde(skip_serializing_if = "is_false")]
     interrupted: bool,
+    failed_runs: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<FailureFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    normal_exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unfinished: Option<UnfinishedFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plain: Option<String>,
     #[serde(flatten)]
     predictions: Option<PredictionFields>,
+}
+
+/// A finding and how often it was seen in the end.
+#[derive(Serialize)]
+struct FailureFields<'a> {
+    clip: Option<&'a Path>,
+    #[serde(flatten)]
+    timing: TimingFields,
+}
+
+impl<'a> FailureFields<'a> {
+    fn of(figures: &'a FailureFigures) -> FailureFields<'a> {
+        FailureFields { clip: figures.clip.as_deref(), timing: TimingFields::of(&figures.timing) }
+    }
+}
+
+/// A run that did not end though others do.
+#[derive(Serialize)]
+struct UnfinishedFields<'a> {
+    events: u64,
+    clip: Option<&'a Path>,
+}
+
+impl<'a> UnfinishedFields<'a> {
+    fn of(run: &'a Unfinished) -> UnfinishedFields<'a> {
+        UnfinishedFields { events: run.events, clip: run.clip.as_deref() }
+    }
 }
 
 #[derive(Serialize)]
@@ -193,16 +260,16 @@ struct KindFields {
     failed: u64,
 }
 
+fn is_false(is_so: &bool) -> bool {
+    !is_so
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-impl SummaryLine {
-    fn of(summary: &Summary) -> SummaryLine {
+impl<'a> SummaryLine<'a> {
+    fn of(summary: &'a Summary) -> SummaryLine<'a> {
         let methods = summary.methods.iter();
         SummaryLine {
             r#type: "summary",
@@ -218,6 +285,7 @@ impl SummaryLine {
                 })
                 .collect(),
             exhausted: summary.exhausted,
+            no_threads: summary.has_no_threads(),
             dropped: summary.dropped,
             stopped: StoppedFields {
                 max_events: summary.stopped.max_events,
@@ -227,6 +295,11 @@ impl SummaryLine {
             became_another: summary.became_another,
             beginnings: summary.beginnings,
             interrupted: summary.interrupted,
+            failed_runs: summary.failed,
+            failures: summary.failures.iter().map(FailureFields::of).collect(),
+            normal_exit_code: summary.normal_exit_code,
+            unfinished: summary.unfinished.as_ref().map(UnfinishedFields::of),
+            plain: summary.plain.as_ref().map(|plain| plain.end().to_string()),
             predictions: summary.predictions.as_ref().map(PredictionFields::of),
         }
     }
@@ -259,6 +332,8 @@ struct TestLine<'a> {
     beginnings: u64,
     late: u64,
     unconfirmed: u64,
+    unfinished: Option<UnfinishedFields<'a>>,
+    plain: Option<String>,
     seconds: f64,
     problem: Option<&'a str>,
 }
@@ -282,6 +357,8 @@ impl<'a> TestLine<'a> {
             beginnings: summary.map_or(0, |summary| summary.beginnings),
             late: summary.map_or(0, |summary| summary.stopped.time_limit),
             unconfirmed: summary.map_or(0, |summary| summary.unconfirmed),
+            unfinished: summary.and_then(|summary| summary.unfinished.as_ref()).map(UnfinishedFields::of),
+            plain: summary.and_then(|summary| summary.plain.as_ref()).map(|plain| plain.end().to_string()),
             seconds: report.seconds,
             problem,
         }

@@ -8,6 +8,7 @@
 //! | `terminal` | text for a person: columns of source lines, summaries |
 //! | `json` | one JSON object a line, as `docs/json.md` describes |
 //! | `list` | one line for each finding |
+//! | `check` | the checks of a self-test |
 //!
 //! # A format in one file
 //!
@@ -27,13 +28,16 @@
 //! }
 //! ```
 
+mod check;
 mod json;
 mod list;
 mod progress;
 mod terminal;
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
+pub use check::{Check, CheckResult};
 pub use progress::WithProgress;
 pub use terminal::plain_view;
 use threadbare_hunt::Event;
@@ -115,12 +119,38 @@ pub(crate) fn write_now(out: &mut dyn Write, text: &str) -> io::Result<()> {
     out.flush()
 }
 
+/// The text with every control character as a visible escape, but for line ends and tabs. Traces and clips come from
+/// strangers: what they name must not move the cursor, hide text or change its direction.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let is_raw = |c: char| is_invisible(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(is_raw) {
+        return text.into();
+    }
+    text.chars()
+        .map(|c| if is_raw(c) { c.escape_unicode().to_string() } else { c.to_string() })
+        .collect::<String>()
+        .into()
+}
+
+/// A terminal does not show this character, but does something else.
+pub(crate) fn is_invisible(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Prints a note to standard error: something that is not wrong, but that a user can make better.
+pub fn print_note(note: &str) {
+    let bold = console::Style::new().for_stderr().bold();
+    let text = format!("{} {}\n", bold.cyan().apply_to("note:"), printable(note));
+    // If standard error cannot be written to, the note is lost.
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 /// Prints an error to standard error, in the form that every command uses.
 pub fn print_error(message: &str, help: Option<&str>) {
     let bold = console::Style::new().for_stderr().bold();
-    let mut text = format!("{} {message}\n", bold.clone().red().apply_to("error:"));
+    let mut text = format!("{} {}\n", bold.clone().red().apply_to("error:"), printable(message));
     for line in help.iter().flat_map(|help| help.lines()) {
-        text += &format!("{} {line}\n", bold.clone().cyan().apply_to(" help:"));
+        text += &format!("{} {}\n", bold.clone().cyan().apply_to(" help:"), printable(line));
     }
     // If standard error cannot be written to, the message is lost.
     let _ = io::stderr().write_all(text.as_bytes());

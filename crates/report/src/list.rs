@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use threadbare_hunt::{Event, Finding};
 
-use crate::{Reporter, write_now};
+use crate::{Reporter, printable, write_now};
 
 pub struct List<'a> {
     out: Box<dyn Write + Send + 'a>,
@@ -30,7 +30,7 @@ impl<'a> List<'a> {
         if let Some(clip) = &finding.clip {
             text += &format!(" [{}]", clip.display());
         }
-        write_now(&mut self.out, &(text + "\n"))
+        write_now(&mut self.out, &(printable(&text).into_owned() + "\n"))
     }
 }
 
@@ -65,6 +65,7 @@ mod tests {
             test: test.map(str::to_owned),
             anomaly: None,
             harm: None,
+            timing: None,
             trace: None,
         };
         let mut text = Vec::new();

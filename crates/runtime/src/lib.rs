@@ -38,9 +38,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use threadbare_trace::hash;
 use threadbare_wire as wire;
 
-use crate::entry::{log, modules, process};
+use crate::entry::{imports, log, modules, process};
+use crate::hooks::accesses::{LOOK, WATCH};
 use crate::memory::{arena, heap, shadow};
-use crate::os::exec;
+use crate::os::{dispatch, exec, instructions};
 use crate::schedule::scheduler;
 use crate::signals::handlers;
 
@@ -63,6 +64,7 @@ static INITIALISE: extern "C" fn(c_int, *const *const c_char, *const *const c_ch
 extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_char) {
     const NAME: &CStr = c"THREADBARE_RUN";
     const PRELOAD: &CStr = c"THREADBARE_PRELOAD";
+    imports::bind();
     debug_assert_eq!(NAME.to_bytes(), wire::ENVIRONMENT.as_bytes());
     debug_assert_eq!(PRELOAD.to_bytes(), wire::PRELOAD.as_bytes());
     // SAFETY: the environment is not changed by anybody else this early. What was set for this library alone
@@ -77,7 +79,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
         if users.is_null() || *users == 0 {
             libc::unsetenv(c"LD_PRELOAD".as_ptr());
         } else {
-            libc::setenv(c"LD_PRELOAD".as_ptr(), users, 1);
+            put_back(libc::getenv(c"LD_PRELOAD".as_ptr()), users);
         }
         libc::unsetenv(PRELOAD.as_ptr());
         // What was there stays in memory, though it is no longer in the list.
@@ -93,9 +95,30 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
             modules::find();
             exec::remember(preload);
             handlers::catch();
+            dispatch::watch();
+            instructions::watch();
             ACTIVE.store(true, Ordering::Relaxed);
+            WATCH.store(LOOK, Ordering::Relaxed);
             return;
         }
     };
     process::die(&["threadbare: ", problem, "\n"]);
+}
+
+/// Puts the user's value of a variable in the place of the tool's, which has the user's at its end. `setenv` would
+/// allocate memory, and a program's own `malloc` may not be ready for that.
+///
+/// # Safety
+/// Both are strings, or null. Nobody else uses the first.
+unsafe fn put_back(tools: *mut c_char, users: *const c_char) {
+    if tools.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise. What is written is no longer than what was there.
+    unsafe {
+        let (room, users) = (CStr::from_ptr(tools).count_bytes(), CStr::from_ptr(users).to_bytes_with_nul());
+        if users.len() <= room {
+            std::ptr::copy(users.as_ptr().cast(), tools, users.len());
+        }
+    }
 }

@@ -89,6 +89,10 @@ named_bytes! {
         Freed = 2, "freed";
         /// The other thread of a data race was about to access the same memory there.
         OtherAccess = 3, "other-access";
+        /// The primitive was destroyed there.
+        Destroyed = 4, "destroyed";
+        /// A thread that uses the primitive stands there.
+        Used = 5, "used";
     }
 }
 

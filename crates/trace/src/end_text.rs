@@ -1,6 +1,6 @@
 //! How a run ended, in words for people.
 
-use crate::{End, Failure, FailureKind, Frame, Role, ThreadIndex, Trace, TracePlace};
+use crate::{End, Failure, FailureKind, Frame, Pending, Role, Trace, TracePlace};
 
 /// Whether a text names source lines, as in ` (account.c:12)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,29 +38,54 @@ impl Trace {
         let failure = self.end.failure()?;
         let own = match failure.kind {
             // A trace from a file of version 1 has these words in its message already.
-            FailureKind::DataRace if failure.message.is_empty() => self.race(failure),
+            FailureKind::DataRace if failure.message.is_empty() => self.race(lines),
             _ => failure.message.clone(),
         };
         let origins = failure.related.iter().filter_map(|related| match related.role {
-            Role::Allocated | Role::Freed => Some(self.origin(related.role.name(), related.at, lines)),
+            Role::Allocated | Role::Freed | Role::Destroyed | Role::Used => {
+                Some(self.origin(related.role.name(), related.at, lines))
+            }
             Role::OtherAccess => None,
         });
         Some(std::iter::once(own).chain(origins).collect::<Vec<_>>().join("; "))
     }
 
-    /// The two sides of a race, by what they do, where and to what.
-    fn race(&self, failure: &Failure<TracePlace>) -> String {
-        let sides = std::iter::once(&failure.at).chain(failure.related(Role::OtherAccess));
-        sides.filter_map(|side| self.access(side.thread)).collect::<Vec<_>>().join(", ")
+    /// The two accesses of a data race that ended the run, by their lines and then by their threads: the order is the
+    /// same whichever thread came first. Empty if the run did not end so.
+    pub fn racing(&self) -> Vec<&Pending> {
+        let mut sides = self.racing_last_first();
+        let line = |frame: &Frame| (frame.file.clone(), frame.line, frame.column);
+        sides.sort_by_key(|side| (self.location(side.location).frames.first().map(line), side.thread));
+        sides
     }
 
-    /// The access that a thread was about to make: `write of counter by thread 0.1 in add`.
-    fn access(&self, thread: ThreadIndex) -> Option<String> {
-        let pending = self.pending.iter().find(|pending| pending.thread == thread)?;
+    /// The same in the order of clips: the thread that came last is first.
+    fn racing_last_first(&self) -> Vec<&Pending> {
+        let race = self.end.failure().filter(|failure| failure.kind == FailureKind::DataRace);
+        let places = race
+            .into_iter()
+            .flat_map(|race| std::iter::once(&race.at).chain(race.related(Role::OtherAccess)));
+        places.filter_map(|at| self.pending.iter().find(|pending| pending.thread == at.thread)).collect()
+    }
+
+    /// The two sides of a race, by what they do, where and to what.
+    fn race(&self, lines: SourceLines) -> String {
+        let sides = match lines {
+            SourceLines::Shown => self.racing(),
+            SourceLines::LeftOut => self.racing_last_first(),
+        };
+        sides.into_iter().map(|side| self.access(side, lines)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The access that a thread was about to make: `write of counter by thread 0.1 in add (a.c:3)`.
+    fn access(&self, pending: &Pending, lines: SourceLines) -> String {
         let frame = self.location(pending.location).frames.first();
-        let function = frame.map_or(String::new(), |frame| format!(" in {}", frame.function));
-        let object = self.object(pending.object);
-        Some(format!("{} of {object} by thread {}{function}", pending.kind, self.thread(thread)))
+        let place = frame.map_or(String::new(), |frame| {
+            let line = if lines == SourceLines::Shown { line_of(frame) } else { String::new() };
+            format!(" in {}{line}", frame.function)
+        });
+        let (object, thread) = (self.object(pending.object), self.thread(pending.thread));
+        format!("{} of {object} by thread {thread}{place}", pending.kind)
     }
 
     /// Who did something to a heap block and where, by the names of the functions on the stack:
@@ -74,20 +99,25 @@ impl Trace {
             .collect();
         let mut names: Vec<String> = users.iter().map(|frame| frame.function.clone()).collect();
         if let ([name, ..], [frame, ..], SourceLines::Shown) = (&mut names[..], &users[..], lines) {
-            let file = frame.file.rsplit('/').next().unwrap_or_default();
-            *name += &format!(" ({file}:{})", frame.line);
+            *name += &line_of(frame);
         }
         let names = names.join(", called from ");
         format!("{verb} by thread {} in {names}", self.thread(at.thread))
     }
 }
 
+/// ` (a.c:3)`.
+fn line_of(frame: &Frame) -> String {
+    let file = frame.file.rsplit('/').next().unwrap_or_default();
+    format!(" ({file}:{})", frame.line)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        EventKind, Location, LocationIndex, Object, ObjectIndex, ObjectName, Pending, Related, StackIndex,
-        StackNode, ThreadId,
+        EventKind, Location, LocationIndex, Object, ObjectIndex, ObjectName, Related, StackIndex, StackNode,
+        ThreadId, ThreadIndex,
     };
 
     fn location(line: u32, function: &str) -> Location {
@@ -165,9 +195,12 @@ mod tests {
         let mut failure = Failure::new(FailureKind::DataRace, "", place(1, 2, 0));
         let at = place(0, 1, 0);
         failure.related = vec![Related { role: Role::OtherAccess, at }];
-        let text = "write of counter by thread 0.1 in drop(int), read of counter by thread 0 in main";
+        let text = "read of counter by thread 0 in main (a b.c:3), \
+                    write of counter by thread 0.1 in drop(int) (a b.c:7)";
         let mut trace = trace(End::Failed(failure));
         assert_eq!(trace.failure_message().as_deref(), Some(text));
+        let lasting = "write of counter by thread 0.1 in drop(int), read of counter by thread 0 in main";
+        assert_eq!(trace.lasting_failure_message().as_deref(), Some(lasting));
         trace.pending.clear();
         assert_eq!(trace.end_text(), "data race", "what the threads were about to do is not known");
     }

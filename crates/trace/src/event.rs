@@ -63,6 +63,12 @@ mod property {
     pub const SILENT: u16 = 1 << 9;
     /// It makes a difference to others whether the thread is preempted before it.
     pub const PREEMPTION: u16 = 1 << 10;
+    /// The object is a primitive in the program's memory, which must be there and must not be destroyed.
+    ///
+    /// Not of the ends of waits: a condition variable or a barrier may be destroyed as soon as all its waiters are let
+    /// go, and a futex wait looks at its word only when it begins. Not of `FUTEX_WAKE`: the kernel does not look at the
+    /// word, and locks are made to wake others after they are unlocked, when another thread may have freed the lock.
+    pub const PRIMITIVE: u16 = 1 << 11;
 }
 
 /// Defines the kinds of events. A row is `Variant = number, "name", [properties]`.
@@ -92,17 +98,17 @@ event_kinds! {
     AtomicRmw = 5, "atomic-rmw", [READS WRITES ORDERED PREEMPTION];
     Fence = 6, "fence", [ORDERED];
     /// A mutex, spinlock, or the write side of a read-write lock was taken, or (by outcome) was not.
-    Lock = 7, "lock", [ACQUIRES PREEMPTION];
-    Unlock = 8, "unlock", [RELEASES];
+    Lock = 7, "lock", [ACQUIRES PREEMPTION PRIMITIVE];
+    Unlock = 8, "unlock", [RELEASES PRIMITIVE];
     /// The read side of a read-write lock.
-    ReadLock = 9, "read-lock", [ACQUIRES SHARED PREEMPTION];
-    ReadUnlock = 10, "read-unlock", [RELEASES SHARED];
+    ReadLock = 9, "read-lock", [ACQUIRES SHARED PREEMPTION PRIMITIVE];
+    ReadUnlock = 10, "read-unlock", [RELEASES SHARED PRIMITIVE];
     /// A condition wait began and its mutex was released.
-    Wait = 11, "wait", [STATEFUL PREEMPTION];
+    Wait = 11, "wait", [STATEFUL PREEMPTION PRIMITIVE];
     /// A condition wait ended and its mutex is held again.
     Wake = 12, "wake", [STATEFUL PREEMPTION];
-    NotifyOne = 13, "notify-one", [STATEFUL PREEMPTION];
-    NotifyAll = 14, "notify-all", [STATEFUL PREEMPTION];
+    NotifyOne = 13, "notify-one", [STATEFUL PREEMPTION PRIMITIVE];
+    NotifyAll = 14, "notify-all", [STATEFUL PREEMPTION PRIMITIVE];
     /// A thread was created; the object is the new thread.
     Fork = 15, "fork", [THREAD PREEMPTION];
     /// The first event of a created thread.
@@ -111,18 +117,18 @@ event_kinds! {
     End = 17, "end", [UNIQUE];
     Join = 18, "join", [THREAD];
     Detach = 19, "detach", [THREAD];
-    SemWait = 20, "sem-wait", [STATEFUL PREEMPTION];
-    SemPost = 21, "sem-post", [STATEFUL PREEMPTION];
+    SemWait = 20, "sem-wait", [STATEFUL PREEMPTION PRIMITIVE];
+    SemPost = 21, "sem-post", [STATEFUL PREEMPTION PRIMITIVE];
     /// A thread arrived at a barrier.
-    BarrierArrive = 22, "barrier-arrive", [STATEFUL PREEMPTION];
+    BarrierArrive = 22, "barrier-arrive", [STATEFUL PREEMPTION PRIMITIVE];
     /// A thread left a barrier that was full.
     BarrierLeave = 23, "barrier-leave", [STATEFUL PREEMPTION];
     /// A `once` routine starts, or is found done.
-    OnceEnter = 24, "once-enter", [STATEFUL PREEMPTION];
+    OnceEnter = 24, "once-enter", [STATEFUL PREEMPTION PRIMITIVE];
     /// A `once` routine has returned.
-    OnceLeave = 25, "once-leave", [STATEFUL PREEMPTION];
+    OnceLeave = 25, "once-leave", [STATEFUL PREEMPTION PRIMITIVE];
     /// A futex wait went to sleep.
-    FutexWait = 26, "futex-wait", [STATEFUL PREEMPTION];
+    FutexWait = 26, "futex-wait", [STATEFUL PREEMPTION PRIMITIVE];
     /// A futex wait ended.
     FutexResume = 27, "futex-resume", [STATEFUL PREEMPTION];
     FutexWake = 28, "futex-wake", [STATEFUL PREEMPTION];
@@ -198,6 +204,11 @@ impl EventKind {
     /// The object is a thread.
     pub const fn is_about_thread(self) -> bool {
         self.has(property::THREAD)
+    }
+
+    /// The object is a primitive that the program must not have freed or destroyed.
+    pub const fn needs_primitive(self) -> bool {
+        self.has(property::PRIMITIVE)
     }
 
     /// A thread or a process has only one such event, so that it needs no place in the code to be found by.

@@ -82,6 +82,14 @@ failure_kinds! {
     DataRace = 12, "data-race", "data race";
     /// A panic of a Rust program that ended it.
     Panic = 13, "panic", "panicked";
+    /// A mutex, or another primitive, used after it was destroyed.
+    UseAfterDestroy = 14, "use-after-destroy", "use after destroy";
+    /// A primitive destroyed while another thread holds it or waits for it.
+    DestroyedInUse = 15, "destroyed-in-use", "destroyed in use";
+    /// A primitive used that was never initialised.
+    NotInitialised = 16, "not-initialised", "not initialised";
+    /// An access to the stack of another thread, where no frame is any more.
+    UseAfterReturn = 17, "use-after-return", "use after return";
 }
 
 impl FailureKind {

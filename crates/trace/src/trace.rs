@@ -50,6 +50,11 @@ impl Trace {
         &self.threads[thread.index()]
     }
 
+    /// The program started no thread, so that there is only one schedule.
+    pub fn has_one_thread(&self) -> bool {
+        self.threads.len() == 1 && self.events.iter().all(|event| event.thread == ThreadIndex::MAIN)
+    }
+
     pub fn object(&self, object: ObjectIndex) -> &Object {
         &self.objects[object.index()]
     }

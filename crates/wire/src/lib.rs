@@ -72,7 +72,7 @@ pub const PROCESS: u64 = u64::MAX;
 
 /// What the tool and the runtime say to each other through the socket.
 pub mod message {
-    /// Runtime to tool: stands before its first thread, ready for plans.
+    /// Runtime to tool: stands before its first thread, or before `main`, ready for plans.
     pub const READY: u8 = b'R';
     /// Tool to runtime: the plan is in place, run it.
     pub const RUN: u8 = b'P';
@@ -156,6 +156,8 @@ pub struct Control {
     pub snapshots: [Snapshot; snapshot::SLOTS],
     /// Contexts the server should have ready; raised by the tool as it learns how many threads there are.
     pub contexts: AtomicU32,
+    /// Written by the tool: 1 if the server is to stand before `main`, for a program that starts no thread.
+    pub from_main: AtomicU32,
     /// Written by the tool: tells the program's process id from those of others that run at the same time.
     pub pid_offset: AtomicU32,
     /// How the run ended, as far as it said so itself.

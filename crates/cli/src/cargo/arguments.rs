@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::arguments::{ReplayOptions, RunOptions, SearchOptions};
+use crate::doctor::DoctorOptions;
 
 #[derive(Parser)]
 #[command(name = "cargo", bin_name = "cargo")]
@@ -32,6 +33,8 @@ pub enum Command {
     Run(CargoRunOptions),
     /// Build as the clip says and run it: the same failure, every time
     Replay(CargoReplayOptions),
+    /// Check that everything is there and works
+    Doctor(DoctorOptions),
 }
 
 impl Command {
@@ -178,6 +181,11 @@ impl CargoOptions {
         arguments.extend(flag("release", variant.release));
         arguments.extend(variant.profile.as_ref().map(|profile| format!("--profile={profile}")));
         arguments
+    }
+
+    /// The user says which project it is.
+    pub fn names_manifest(&self) -> bool {
+        self.manifest_path.is_some()
     }
 
     /// For every call of cargo: which project, and whether it may change or fetch anything.

@@ -34,13 +34,13 @@ const FLAGS: [&str; 9] = [
 
 /// The directory with the facade for this compiler.
 pub fn prepare(compiler: &Compiler) -> Result<PathBuf, Problem> {
-    let cache = threadbare_executor::cache();
+    let cache = threadbare_executor::cache()
+        .map_err(|error| Problem::new(format!("cannot make a directory for the facade: {error}")))?;
     let directory = cache.join(format!("std-{:016x}", fingerprint(compiler)));
     if directory.join(LIBRARY).exists() {
         return Ok(directory);
     }
     let cannot = |error: io::Error| Problem::file("write the facade to", &directory, error);
-    fs::create_dir_all(&cache).map_err(cannot)?;
     // Made beside and renamed, so that it is whole or not there.
     let new = tempfile::Builder::new().prefix("std-").tempdir_in(&cache).map_err(cannot)?;
     write_source(new.path()).map_err(cannot)?;

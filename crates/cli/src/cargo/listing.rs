@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::process::Stdio;
 
-use threadbare_executor::keep;
-
-use super::arguments::CargoTestOptions;
+use super::harness_options::HarnessOptions;
 use super::project::Executable;
+use crate::files;
+use crate::problem::Problem;
 
 /// A test, or a whole program with its own harness. Each has a session of its own.
 pub struct Case<'a> {
@@ -28,37 +29,71 @@ pub struct Listing<'a> {
 pub const HARNESS_THREADS: u32 = 2;
 
 /// Asks the program for its tests.
-pub fn list<'a>(executable: &'a Executable, options: &CargoTestOptions) -> Listing<'a> {
-    let Some(tests) = names(executable, options, &[]) else {
-        return Listing { cases: vec![whole(executable, options)], ignored: 0 };
+pub fn list<'a>(
+    executable: &'a Executable,
+    filter: Option<&String>,
+    options: &HarnessOptions,
+) -> Result<Listing<'a>, Problem> {
+    let chosen: Vec<&str> = filter.into_iter().chain(&options.choice).map(String::as_str).collect();
+    let tests = match names(executable, &chosen)? {
+        Listed::Tests(tests) => tests,
+        // The usual harness lists its tests unless it is given options that it does not know.
+        Listed::Failed(said) if !chosen.is_empty() && matches!(names(executable, &[])?, Listed::Tests(_)) => {
+            return Err(Problem::new(format!("the test harness of {} says: {said}", executable.name)).help(
+                "options after `--` are for the harness; those of cargo and of the hunt go before it",
+            ));
+        }
+        Listed::Failed(_) | Listed::OwnHarness => {
+            let arguments = chosen.into_iter().map(OsString::from).collect();
+            return Ok(Listing { cases: vec![Case { executable, name: None, arguments }], ignored: 0 });
+        }
     };
-    let asked = |flag: &str| options.arguments.iter().any(|argument| argument == flag);
+    let asked = |flag: &str| chosen.contains(&flag);
     let ignored: HashSet<String> = match asked("--ignored") || asked("--include-ignored") {
         true => HashSet::new(),
-        false => names(executable, options, &["--ignored"]).into_iter().flatten().collect(),
+        false => match names(executable, &[&chosen[..], &["--ignored"]].concat())? {
+            Listed::Tests(tests) => tests.into_iter().collect(),
+            Listed::Failed(_) | Listed::OwnHarness => HashSet::new(),
+        },
     };
     let cases = tests.into_iter().filter(|name| !ignored.contains(name)).map(|name| {
         let arguments = ["--exact", &name, "--test-threads=1", "--include-ignored"];
         let arguments = arguments.map(OsString::from).to_vec();
         Case { executable, name: Some(name), arguments }
     });
-    Listing { cases: cases.collect(), ignored: ignored.len() }
+    Ok(Listing { cases: cases.collect(), ignored: ignored.len() })
 }
 
-fn whole<'a>(executable: &'a Executable, options: &CargoTestOptions) -> Case<'a> {
-    let arguments = options.filter.iter().chain(&options.arguments).map(OsString::from).collect();
-    Case { executable, name: None, arguments }
+/// What a program says to `--list`.
+enum Listed {
+    Tests(Vec<String>),
+    /// It failed, and said this.
+    Failed(String),
+    /// It did something else.
+    OwnHarness,
 }
 
-/// The names that the harness lists; `None` if it is not the usual harness.
-fn names(executable: &Executable, options: &CargoTestOptions, more: &[&str]) -> Option<Vec<String>> {
+/// More is no list of tests.
+const LIST_LIMIT: u64 = 64 << 20;
+
+fn names(executable: &Executable, arguments: &[&str]) -> Result<Listed, Problem> {
     let mut command = executable.command();
-    command.args(&options.filter).arg("--list").args(&options.arguments).args(more);
-    let output =
-        keep(&mut command).and_then(|()| command.output()).ok().filter(|output| output.status.success())?;
-    let text = String::from_utf8(output.stdout).ok()?;
+    command.arg("--list").args(arguments).stdin(Stdio::null());
+    let (status, stdout, stderr) = files::output(&mut command, LIST_LIMIT)
+        .map_err(|error| Problem::file("list the tests of", &executable.path, error))?;
+    if !status.success() {
+        let said = String::from_utf8_lossy(if stderr.is_empty() { &stdout } else { &stderr });
+        let said = said.trim().trim_start_matches("error: ").to_owned();
+        return Ok(Listed::Failed(if said.is_empty() { status.to_string() } else { said }));
+    }
+    let Ok(text) = String::from_utf8(stdout) else { return Ok(Listed::OwnHarness) };
     let lines: Vec<&str> = text.lines().collect();
     // It counts what it has listed, be it nothing; a program that does not care for its arguments does not.
-    lines.last().filter(|last| last.ends_with(" benchmarks") || last.ends_with(" benchmark"))?;
-    Some(lines.iter().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+    let is_count = |last: &&str| last.ends_with(" benchmarks") || last.ends_with(" benchmark");
+    Ok(match lines.last().is_some_and(is_count) {
+        true => Listed::Tests(
+            lines.iter().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect(),
+        ),
+        false => Listed::OwnHarness,
+    })
 }

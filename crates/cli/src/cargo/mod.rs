@@ -6,6 +6,7 @@
 
 mod arguments;
 mod facade;
+mod harness_options;
 mod listing;
 mod project;
 mod suite;
@@ -24,23 +25,24 @@ pub use wrapper::{call as compiler_call, compile};
 
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
-use crate::{replay, session};
+use crate::target::{current_directory, seen_from};
+use crate::trust::{Builder, TrustedClip};
+use crate::{doctor, replay, session};
+pub use project::Compiler;
 use project::{Executable, Project};
-
-/// The command that replays a clip of a cargo project.
-const REPLAY: &str = "cargo threadbare replay";
 
 pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     match command {
         Command::Test(options) => suite::run(&options, cancelled),
         Command::Run(options) => run_program(&options, cancelled),
         Command::Replay(options) => replay_clip(&options, cancelled),
+        Command::Doctor(options) => doctor::run(&options, cancelled),
     }
 }
 
 fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    interrupt::begin(options.hunt.search.output.reporter(REPLAY), Due::session());
-    let project = Project::find(&options.hunt.cargo)?;
+    interrupt::begin(options.hunt.search.output.reporter("cargo threadbare replay"), Due::session());
+    let project = Project::find(&options.hunt.cargo, None)?;
     let selection = options.hunt.cargo.build_arguments();
     let built = project.build("build", &selection)?;
     let [program] = &built.executables[..] else {
@@ -50,6 +52,7 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
     let subject = Subject {
         target: program.target(arguments),
         origin: Origin {
+            directory: Some(seen_from(&options.hunt.search.out, &current_directory()?)),
             target: program.path.to_string_lossy().into_owned(),
             compiler_arguments: program.recipe.clone(),
             arguments: options.arguments.clone(),
@@ -60,7 +63,7 @@ fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result
     };
     let (search, run) = (&options.hunt.search, &options.hunt.run);
     let config = session::config(StrategyChoice::Hunt, search, session::BUDGET, run, cancelled);
-    session::search_and_report(&subject, &config)
+    session::search_and_report(&subject, &config, &search.output, Builder::Cargo)
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {
@@ -75,29 +78,25 @@ fn one_expected(executables: &[Executable]) -> Problem {
 
 /// Builds the clip's program from the present source, and follows the clip.
 fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
-    replay::begin(&options.replay, REPLAY);
-    let clip = replay::read(&options.replay.clip)?;
-    let Some((command, selection)) = clip.compiler_arguments.split_first() else {
+    replay::begin(&options.replay, "cargo threadbare replay");
+    let clip = TrustedClip::open(&options.replay, Builder::Cargo)?;
+    let origin = clip.origin().clone();
+    let Some((command, selection)) = origin.compiler_arguments.split_first() else {
         return Err(Problem::new("the clip is not one of a cargo project")
             .help(format!("threadbare replay {}", options.replay.clip.display())));
     };
-    let project = Project::find(&options.cargo)?;
+    let project = Project::find(&options.cargo, Some(clip.directory()))?;
     let built = project.build(command, selection)?;
     let [executable] = &built.executables[..] else {
         return Err(Problem::new("the project no longer builds what the clip was made from").help(format!(
             "cargo {} builds {}",
-            clip.compiler_arguments.join(" "),
+            origin.compiler_arguments.join(" "),
             built.executables.len()
         )));
     };
-    let arguments = clip.arguments.iter().map(OsString::from).collect();
-    let origin = Origin {
-        target: clip.target.clone(),
-        compiler_arguments: clip.compiler_arguments.clone(),
-        arguments: clip.arguments.clone(),
-        input: None,
-    };
-    let (target, name) = (executable.target(arguments), executable.name.clone());
+    let arguments = origin.arguments.iter().map(OsString::from).collect();
+    let (mut target, name) = (executable.target(arguments), executable.name.clone());
+    target.directory.get_or_insert_with(|| clip.directory().to_owned());
     let subject = Subject { target, origin, name, unsaved_input: None };
     replay::follow(&clip, &subject, &options.replay, cancelled)
 }

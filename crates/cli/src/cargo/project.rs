@@ -23,7 +23,7 @@ pub struct Compiler {
 }
 
 impl Compiler {
-    fn find() -> Result<Compiler, Problem> {
+    pub fn find() -> Result<Compiler, Problem> {
         let program = PathBuf::from(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
         let version = output(Command::new(&program).arg("-vV"))?;
         let host =
@@ -43,6 +43,10 @@ pub struct Project {
     packages: HashMap<PackageId, Package>,
     target_directory: PathBuf,
     compiler: Compiler,
+    /// The root of the workspace.
+    pub root: PathBuf,
+    /// Where cargo is called; the current directory if `None`.
+    directory: Option<PathBuf>,
     /// Arguments for every call of cargo.
     place: Vec<String>,
     /// Features and profile, for clips.
@@ -89,19 +93,23 @@ pub struct Built {
 }
 
 impl Project {
-    pub fn find(options: &CargoOptions) -> Result<Project, Problem> {
+    /// The project that the options name, or else the one around `directory`, or else around the current one.
+    pub fn find(options: &CargoOptions, directory: Option<&Path>) -> Result<Project, Problem> {
         let place = options.place_arguments();
-        let metadata = MetadataCommand::new()
-            .cargo_path(cargo_program())
-            .no_deps()
-            .other_options(place.clone())
-            .exec()
-            .map_err(metadata_problem)?;
+        let directory = directory.filter(|_| !options.names_manifest()).map(Path::to_owned);
+        let mut metadata = MetadataCommand::new();
+        metadata.cargo_path(cargo_program()).no_deps().other_options(place.clone());
+        if let Some(directory) = &directory {
+            metadata.current_dir(directory);
+        }
+        let metadata = metadata.exec().map_err(metadata_problem)?;
         let packages = metadata.packages.into_iter().map(|package| (package.id.clone(), package)).collect();
         Ok(Project {
             packages,
             target_directory: metadata.target_directory.join("threadbare").into(),
+            root: metadata.workspace_root.into(),
             compiler: Compiler::find()?,
+            directory,
             place,
             variant: options.variant_arguments(),
         })
@@ -110,7 +118,10 @@ impl Project {
     /// Runs `cargo build` or `cargo test --no-run`, instrumented.
     pub fn build(&self, command: &str, selection: &[String]) -> Result<Built, Problem> {
         let runtime = threadbare_executor::install().map_err(|error| Problem::new(error.to_string()))?;
-        let mut cargo = cargo();
+        let mut cargo = Command::new(cargo_program());
+        if let Some(directory) = &self.directory {
+            cargo.current_dir(directory);
+        }
         cargo.arg(command).args(match command {
             "test" => &["--no-run", "--no-fail-fast"][..],
             _ => &["--keep-going"],
@@ -188,10 +199,6 @@ fn environment(package: &Package, directory: &Path) -> Vec<(OsString, OsString)>
 /// The cargo that called us.
 fn cargo_program() -> PathBuf {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()).into()
-}
-
-fn cargo() -> Command {
-    Command::new(cargo_program())
 }
 
 /// Cargo cannot describe the project.

@@ -134,6 +134,8 @@ fn instrument(command: &mut Command, call: &CompilerCall) {
         .args(["-Zsanitizer=thread", "-Zexternal-clangrt"])
         .args(call.mixed.then_some("-Cunsafe-allow-abi-mismatch=sanitizer"))
         .args(["-Cdebuginfo=2", "-Cstrip=none", "-Cforce-unwind-tables=yes", THROUGH_LIBC])
+        // All of it in the program, where it is found.
+        .arg("-Csplit-debuginfo=off")
         .arg("--extern")
         .arg(of("std=", &facade::library(&call.facade)))
         .arg(of("-Ldependency=", &call.facade))

@@ -43,8 +43,13 @@ impl Project {
 
     /// Runs `cargo threadbare …` in the project.
     pub fn threadbare(&self, arguments: &[&str]) -> Said {
+        self.threadbare_in(self.directory.path(), arguments)
+    }
+
+    /// The same in another directory.
+    pub fn threadbare_in(&self, directory: &Path, arguments: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-threadbare"));
-        command.arg("threadbare").args(arguments).current_dir(self.directory.path());
+        command.arg("threadbare").args(arguments).current_dir(directory);
         // What the cargo that runs this test has set for it is not meant for the project.
         for variable in ["CARGO_TARGET_DIR", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER"] {
             command.env_remove(variable);

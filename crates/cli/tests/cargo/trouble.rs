@@ -37,7 +37,21 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         assert_eq!(finding["failure"], "aborted", "{}", said.stdout);
         let places = finding["locations"].to_string();
         assert!(places.contains("lib.rs"), "{places}");
+        assert_eq!(finding["timing"], "always", "cargo test shows it too: {}", said.stdout);
     }
+    let stress = said.json().into_iter().find(|line| line["test"] == "tests::is_a_stress_test");
+    assert!(stress.expect("a line")["plain"].is_string(), "it was tried without us: {}", said.stdout);
+}
+
+/// A test that fails under `cargo test` as well says so on its line.
+#[test]
+fn a_test_that_always_fails_is_told_apart() {
+    let project = Project::new("trouble");
+    let said = project.threadbare(&["test", "--lib", "aborts", "--budget", "60runs", "--time-limit", "60"]);
+    assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
+    let words =
+        "tests::aborts (10 runs, fails without Threadbare's scheduling too: it does not depend on timing)";
+    assert!(said.stdout.contains(words), "{}", said.stdout);
 }
 
 /// Only the test that hangs has to come to its loop in so short a time. The filter takes others too, and they are run,

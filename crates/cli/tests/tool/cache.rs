@@ -4,7 +4,9 @@ use std::fs::{self, File, FileTimes};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::support::{root, run, tool};
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use crate::support::{path, root, run, tool};
 
 /// A library that was last used so many days ago.
 fn library(cache: &Path, name: &str, days: u64) -> PathBuf {
@@ -32,4 +34,64 @@ fn libraries_of_old_versions_are_removed_when_a_new_one_comes() {
     assert!(recent.exists() && others.exists(), "a directory is gone that is in use, or not ours");
     let ours = fs::read_dir(cache.path().join("threadbare")).expect("the cache is there").count();
     assert_eq!(ours, 3, "one more than there were");
+}
+
+/// A hunt by a user without a home, who has `temporary` for temporary files.
+fn hunt_without_home(temporary: &Path) {
+    let source = root().join("subjects/c/wronglock.c");
+    let out = tempfile::tempdir().expect("a directory");
+    let mut hunt = tool(&["hunt", path(&source), "--budget", "5runs", "--out", path(out.path())]);
+    hunt.env("HOME", "/dev/null").env_remove("XDG_CACHE_HOME").env("TMPDIR", temporary);
+    let (stdout, stderr, code) = run(&mut hunt);
+    assert!(code < 2, "{stdout}{stderr}");
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("the directory is there");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Protects from code that somebody else has put where the library is looked for: a directory that is not ours alone is
+/// not touched, and the one that is made instead is gone at the end.
+#[test]
+fn a_cache_that_others_can_write_to_is_not_used() {
+    let user = rustix::process::getuid().as_raw();
+    let name = format!("threadbare-{user}");
+    let others = tempfile::tempdir().expect("a directory");
+    type Plant = fn(&Path, &Path);
+    let mut plants: Vec<Plant> = vec![
+        |place, _| {
+            fs::create_dir(place).expect("a directory");
+            fs::set_permissions(place, fs::Permissions::from_mode(0o777)).expect("it is ours");
+        },
+        |place, others| symlink(others, place).expect("a link"),
+        |place, _| drop(File::create(place).expect("a file")),
+    ];
+    if user == 0 {
+        plants.push(|place, _| {
+            fs::create_dir(place).expect("a directory");
+            std::os::unix::fs::chown(place, Some(65534), None).expect("root can give it away");
+        });
+    }
+    for plant in plants {
+        let temporary = tempfile::tempdir().expect("a directory");
+        // As /tmp is.
+        fs::set_permissions(temporary.path(), fs::Permissions::from_mode(0o1777)).expect("it is ours");
+        let place = temporary.path().join(&name);
+        plant(&place, others.path());
+        hunt_without_home(temporary.path());
+        assert_eq!(names(temporary.path()), [&name[..]], "nothing else is left");
+        assert!(!place.is_dir() || names(&place).is_empty(), "the directory was used");
+    }
+    assert!(names(others.path()).is_empty(), "the link was followed");
+}
+
+#[test]
+fn a_user_without_a_home_has_a_private_cache() {
+    let temporary = tempfile::tempdir().expect("a directory");
+    hunt_without_home(temporary.path());
+    let name = format!("threadbare-{}", rustix::process::getuid().as_raw());
+    assert_eq!(names(temporary.path()), [&name[..]]);
+    let mode = fs::metadata(temporary.path().join(name)).expect("the cache").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{compile, json, path, run, tool, write};
 
-const LOST_UPDATE: &str = r#"
+pub const LOST_UPDATE: &str = r#"
 #include <assert.h>
 #include <pthread.h>
 static int counter;
@@ -65,7 +65,8 @@ fn hunt(target: &Path, out: &Path) -> PathBuf {
 /// Replays a clip and demands its failure every time.
 fn reproduces(clip: &Path, times: u64) {
     let times_text = times.to_string();
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(clip), "--json", "--times", &times_text]));
+    let (stdout, stderr, code) =
+        run(&mut tool(&["replay", "--trust", path(clip), "--json", "--times", &times_text]));
     assert_eq!(code, 1, "{stdout}{stderr}");
     assert_eq!(json(&stdout)[0]["reproduced"], times, "{stdout}");
 }
@@ -110,7 +111,7 @@ fn a_clip_that_no_longer_fits_shows_where_and_both_sides() {
         "    pthread_mutex_lock(&lock);\n    int seen = counter;",
     );
     write(directory.path(), "lost.c", &fixed);
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(&clip)]));
+    let (stdout, stderr, code) = run(&mut tool(&["replay", "--trust", path(&clip)]));
     assert_eq!(code, 2, "{stdout}{stderr}");
     assert!(stdout.contains("the run diverges at event 4"), "{stdout}");
     // The read came first in its thread, and now the lock does.
@@ -119,7 +120,7 @@ fn a_clip_that_no_longer_fits_shows_where_and_both_sides() {
 
     let gone = LOST_UPDATE.replace("counter = seen + 1;", "counter += 1;");
     write(directory.path(), "lost.c", &gone);
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(&clip)]));
+    let (stdout, stderr, code) = run(&mut tool(&["replay", "--trust", path(&clip)]));
     assert_eq!(code, 2, "{stdout}{stderr}");
     assert!(
         stderr.contains("the clip no longer fits") || stdout.contains("the clip no longer fits"),

@@ -61,18 +61,19 @@ fn a_clip_remembers_the_file() {
     let (stdout, stderr, code) = run(&mut hunt(directory.path(), path(&input)));
     assert_eq!(code, 1, "{stdout}{stderr}");
     let clip = clip(&stdout);
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(&clip), "--times", "10", "--json"]));
+    let (stdout, stderr, code) =
+        run(&mut tool(&["replay", "--trust", path(&clip), "--times", "10", "--json"]));
     assert_eq!((code, &json(&stdout)[0]["reproduced"]), (1, &10.into()), "{stdout}{stderr}");
 
     write(directory.path(), "words", "good\n");
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(&clip)]));
+    let (stdout, stderr, code) = run(&mut tool(&["replay", "--trust", path(&clip)]));
     assert_eq!(code, 2, "{stdout}{stderr}");
     assert!(stderr.contains("words is not what it was when the clip was made"), "{stderr}");
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(&clip), "--stdin", path(&input)]));
+    let (stdout, stderr, code) = run(&mut tool(&["replay", "--trust", path(&clip), "--stdin", path(&input)]));
     assert_eq!(code, 2, "the assertion holds now: {stdout}{stderr}");
 
     fs::remove_file(&input).expect("the input is there");
-    let (_, stderr, code) = run(&mut tool(&["replay", path(&clip)]));
+    let (_, stderr, code) = run(&mut tool(&["replay", "--trust", path(&clip)]));
     assert_eq!(code, 2);
     assert!(stderr.contains("words") && stderr.contains("--stdin"), "{stderr}");
 }
@@ -86,7 +87,8 @@ fn a_clip_keeps_what_came_through_a_pipe() {
     let (clip, moved) = (clip(&stdout), directory.path().join("moved"));
     fs::rename(directory.path().join("out"), &moved).expect("the directory can be moved");
     let clip = moved.join(clip.file_name().expect("a clip has a name"));
-    let (stdout, stderr, code) = run(&mut tool(&["replay", path(&clip), "--times", "10", "--json"]));
+    let (stdout, stderr, code) =
+        run(&mut tool(&["replay", "--trust", path(&clip), "--times", "10", "--json"]));
     assert_eq!((code, &json(&stdout)[0]["reproduced"]), (1, &10.into()), "{stdout}{stderr}");
 }
 

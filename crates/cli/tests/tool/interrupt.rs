@@ -244,7 +244,7 @@ fn a_killed_tool_leaves_no_process_and_its_clips() {
     wait_until("no process left", || running(&child) == 0);
     let finding = &json(&finding)[0];
     let clip = finding["clip"].as_str().expect("a clip was written");
-    let (stdout, stderr, code) = crate::support::run(&mut tool(&["replay", clip, "--json"]));
+    let (stdout, stderr, code) = crate::support::run(&mut tool(&["replay", "--trust", clip, "--json"]));
     assert_eq!(code, 1, "{stdout}{stderr}");
 }
 

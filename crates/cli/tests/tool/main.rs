@@ -1,15 +1,22 @@
 //! What a user does: the real binary on real programs.
 
+mod alone;
+mod bounds;
 mod cache;
 mod clips;
 mod damage;
+mod doctor;
 mod input;
 mod interrupt;
 mod killed;
 mod messages;
 mod output;
+mod places;
 mod predict;
+mod races;
 mod rank;
 mod rough;
 mod subjects;
 mod support;
+mod timing;
+mod trust;

@@ -29,26 +29,21 @@ fn a_program_without_instrumentation_is_told_how_to_build() {
     refuses(&program, &["was not built with -fsanitize=thread", "gcc -g -fsanitize=thread", "threadbare cc"]);
     compile(&source, &program, &["-fsanitize=thread", "-static-libtsan"]);
     refuses(&program, &["ThreadSanitizer's own runtime", "-static-libtsan"]);
+    // Whether this one is instrumented is not known, so nothing is said of it.
+    compile(&source, &program, &["-static", "-s"]);
+    refuses(&program, &["has no symbols, so it cannot be told how it was built"]);
     refuses(&source.with_file_name("no-such.txt"), &["no such file"]);
     let text = write(directory.path(), "text", "not a program\n");
     refuses(&text, &["text"]);
 }
 
+/// An exit code alone may mean that an argument is missing. What else fails before the first thread is a finding.
 #[test]
-fn a_program_that_starts_no_thread() {
+fn a_program_that_exits_before_its_first_thread() {
     let directory = tempfile::tempdir().expect("a directory");
-    let source = write(directory.path(), "alone.c", "int main(void) { return 0; }\n");
-    refuses(&source, &["ended without starting a thread", "go after `--`"]);
-}
-
-#[test]
-fn a_program_that_fails_before_its_first_thread() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let abort = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts(\"no input\"); fflush(0); abort(); }\n";
-    let source = write(directory.path(), "early.c", abort);
-    refuses(&source, &["failed before it started a thread", "aborted", "early.c:3", "no input"]);
-    let source = write(directory.path(), "code.c", "int main(void) { return 3; }\n");
-    refuses(&source, &["failed before it started a thread", "exit code 3"]);
+    let exit = "#include <stdio.h>\nint main(void) { puts(\"no input\"); return 3; }\n";
+    let source = write(directory.path(), "code.c", exit);
+    refuses(&source, &["failed before it started a thread", "exit code 3", "no input"]);
 }
 
 #[test]
@@ -86,4 +81,34 @@ fn wrong_options_are_refused_by_name() {
     let (_, stderr, code) = run(&mut tool(&["trace", "show", "/etc/hostname"]));
     assert_eq!(code, 2);
     assert!(stderr.contains("/etc/hostname") && stderr.contains("threadbare record"), "{stderr}");
+}
+
+/// A program without debug information is hunted all the same, and what would help is said once.
+#[test]
+fn a_program_without_debug_information_is_told_of_the_flag() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "lost.c", crate::clips::LOST_UPDATE);
+    let program = directory.path().join("lost");
+    let hunt = ["hunt", path(&program), "--first", "--json", "--out", path(directory.path())];
+    for (flags, expected) in [
+        (
+            &["-fsanitize=thread"][..],
+            "has no debug information, so places are shown as functions; build it with -g\n",
+        ),
+        (&["-fsanitize=thread", "-g", "-gsplit-dwarf"], ".dwo is not there or of another build"),
+        (&["-fsanitize=thread", "-g"], ""),
+    ] {
+        compile(&source, &program, flags);
+        for entry in std::fs::read_dir(directory.path()).expect("the directory").flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "dwo") {
+                std::fs::remove_file(entry.path()).expect("the compiler left it here");
+            }
+        }
+        let (stdout, stderr, code) = run(&mut tool(&hunt));
+        assert_eq!(code, 1, "{flags:?}: {stdout}{stderr}");
+        assert!(
+            stderr.contains(expected) && stderr.matches("note:").count() == usize::from(!expected.is_empty()),
+            "{flags:?}: {stderr}"
+        );
+    }
 }

@@ -131,7 +131,7 @@ fn a_run_that_hangs_is_stopped_with_the_hunt() {
     let hunt = ["hunt", path(&source), "--budget", "5s", "--out", path(directory.path())];
     let (stdout, stderr, code) = run(&mut tool(&hunt));
     assert_eq!(code, 2, "{stdout}{stderr}");
-    assert!(stderr.contains("no run came to its end within 5 s (--budget)"), "{stderr}");
+    assert!(stderr.contains("no run came to its end within 1.25 s (a quarter of --budget)"), "{stderr}");
 }
 
 /// The same for a recording, which makes four runs before its own to learn what is shared.

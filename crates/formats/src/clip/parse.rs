@@ -95,6 +95,7 @@ fn section(line: &str, begun: usize) -> Result<usize, String> {
 /// What stands above the sections.
 #[derive(Default)]
 struct Fields {
+    directory: Option<String>,
     target: Option<String>,
     compiler_arguments: Vec<String>,
     arguments: Vec<String>,
@@ -110,6 +111,7 @@ impl Fields {
     fn read(&mut self, line: &str) -> Result<(), String> {
         let (key, value) = line.split_once(' ').unwrap_or((line, ""));
         match key {
+            "directory" => set(&mut self.directory, key, read_text(value)?),
             "target" => set(&mut self.target, key, read_text(value)?),
             "compiler-argument" => {
                 self.compiler_arguments.push(read_text(value)?);
@@ -133,6 +135,7 @@ impl Fields {
         let missing =
             |field| format!("expected a line that begins with `{field}`, found none before the sections");
         Ok(Clip {
+            directory: self.directory,
             target: self.target.ok_or_else(|| missing("target"))?,
             compiler_arguments: self.compiler_arguments,
             arguments: self.arguments,

@@ -9,7 +9,8 @@ use threadbare_trace::arbitrary::{kind, number, text, thread};
 
 /// What the module's documentation shows.
 const EXAMPLE: &str = "\
-threadbare clip 2
+threadbare clip 3
+directory ..
 target subjects/c/account_ring.c
 compiler-argument -DFIXED
 argument 2
@@ -62,6 +63,7 @@ fn example() -> Clip {
         object: object.into(),
     };
     Clip {
+        directory: Some("..".into()),
         target: "subjects/c/account_ring.c".into(),
         compiler_arguments: vec!["-DFIXED".into()],
         arguments: vec!["2".into()],
@@ -337,9 +339,10 @@ fn clip() -> impl Strategy<Value = Clip> {
     let input =
         option::of((text(), any::<u64>()).prop_map(|(path, fingerprint)| ClipInput { path, fingerprint }));
     let lists = (vec(site(), 1..4), vec(extent(), 0..4), vec(step(), 0..4), vec(event(), 0..5));
-    ([text(), text(), text()], arguments, input, [number(), number()], lists).prop_map(
+    let texts = (option::of(text()), [text(), text(), text()]);
+    (texts, arguments, input, [number(), number()], lists).prop_map(
         |(
-            [target, finding, message],
+            (directory, [target, finding, message]),
             (compiler_arguments, arguments),
             input,
             [seed, max_events],
@@ -358,6 +361,7 @@ fn clip() -> impl Strategy<Value = Clip> {
             }
             events.iter_mut().filter_map(|event| event.site.as_mut()).for_each(bring_into_range);
             Clip {
+                directory,
                 target,
                 compiler_arguments,
                 arguments,

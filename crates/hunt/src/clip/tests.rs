@@ -14,7 +14,13 @@ fn program() -> Program {
 }
 
 fn origin() -> Origin {
-    Origin { target: "a.c".into(), compiler_arguments: Vec::new(), arguments: Vec::new(), input: None }
+    Origin {
+        directory: None,
+        target: "a.c".into(),
+        compiler_arguments: Vec::new(),
+        arguments: Vec::new(),
+        input: None,
+    }
 }
 
 /// What a reader of the clip's text gets.

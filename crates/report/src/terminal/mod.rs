@@ -2,6 +2,7 @@
 
 mod summary;
 mod test_line;
+mod timing;
 mod view;
 
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use threadbare_search::reorder::Tier;
 use threadbare_search::{Anomaly, Harm, Participant};
 use threadbare_trace::Trace;
 
-use crate::{ReportConfig, Reporter, write_now};
+use crate::{ReportConfig, Reporter, printable, write_now};
 use test_line::TestLine;
 use view::View;
 
@@ -56,6 +57,9 @@ impl Terminal {
             None => finding.method.to_owned(),
         };
         text += &format!("found in run {} ({method})", finding.run);
+        if let Some(words) = finding.timing.as_ref().and_then(timing::words) {
+            text += &format!(", so far {words}");
+        }
         if let Some(clip) = &finding.clip {
             text += &format!("\nreplay it with: {} {}\n", self.config.replay_command, clip.display());
         }
@@ -77,9 +81,9 @@ impl Terminal {
             Some(Harm::Unseen) => "confirmed, benign?".to_owned(),
             None => anomaly.verdict.to_string(),
         };
-        text += &format!("{}{pattern}{unit}: {what}\n", anomaly.kind.text());
+        text += &printable(&format!("{}{pattern}{unit}: {what}\n", anomaly.kind.text()));
         for event in &anomaly.participants {
-            text += &format!("  {}\n", participant(event));
+            text += &printable(&format!("  {}\n", participant(event)));
         }
         if anomaly.count > 1 {
             let others = anomaly.count - 1;
@@ -122,7 +126,7 @@ impl Terminal {
         if still_fails {
             text += "\n  the failure still happens";
         }
-        self.say(&text)
+        self.say(&printable(&text))
     }
 
     fn replayed(&mut self, replay: &Replay) -> io::Result<()> {
@@ -144,7 +148,7 @@ impl Terminal {
         if let Some(location) = stopped_at {
             text += &format!("\nit was {location}");
         }
-        self.say(&text)
+        self.say(&printable(&text))
     }
 }
 

@@ -1,7 +1,9 @@
 //! The summary that ends a session or a suite.
 
 use threadbare_hunt::suite::SuiteSummary;
-use threadbare_hunt::{BEGINNING, PredictionFigures, Summary};
+use threadbare_hunt::{BEGINNING, PredictionFigures, Stopped, Summary, Unfinished};
+
+use super::timing;
 
 /// What a session did, found and left out.
 pub fn session(summary: &Summary) -> String {
@@ -42,19 +44,35 @@ fn search(summary: &Summary) -> String {
         "{found} in {} runs, {} events, {:.1} s",
         summary.runs, summary.events, summary.seconds
     )];
+    for figures in &summary.failures {
+        lines.extend(timing::words(&figures.timing).map(|words| format!("{}: {words}", figures.what)));
+    }
+    if let Some(code) = summary.normal_exit_code {
+        lines.push(format!(
+            "exit code {code} in every schedule, and without Threadbare's scheduling too: taken as normal, no finding"
+        ));
+    } else if summary.runs > 1 && summary.failed == summary.runs {
+        lines.push("every run failed".into());
+    }
     if let Some(words) = &summary.failed_once {
         let runs = counted(summary.unconfirmed, "run");
         lines.push(format!("{runs} failed, but not when the same schedule was forced: {words}"));
         lines.push(
-            "that depends on more than the schedule (time, files, other processes), and is no finding".into(),
+            "no finding: it takes more than the schedule (time, files, other processes), or we do not repeat it well"
+                .into(),
         );
     }
     if let Some(program) = &summary.became {
         let runs = counted(summary.became_another, "run");
         lines.push(format!("{runs} became another program ({program}); what that does is not known"));
     }
-    if summary.exhausted {
-        lines.push("every schedule of this search was tried".into());
+    if summary.has_no_threads() {
+        lines.push("no threads were started: nothing to schedule".into());
+    } else if summary.exhausted {
+        let Stopped { max_events, time_limit, memory_limit } = summary.stopped;
+        let but =
+            if max_events + time_limit + memory_limit > 0 { ", but not every run to its end" } else { "" };
+        lines.push(format!("every schedule of this search was tried{but}"));
     }
     if summary.dropped > 0 {
         let dropped = summary.dropped;
@@ -73,6 +91,7 @@ fn left_out(summary: &Summary) -> Vec<String> {
         lines.push(format!(
             "no run came to its end; most were stopped after {BEGINNING} events, and what they do later is not known"
         ));
+        lines.extend(summary.plain.as_ref().map(timing::endless));
     } else {
         if summary.beginnings > 0 {
             let runs = counted(summary.beginnings, "run");
@@ -86,6 +105,7 @@ fn left_out(summary: &Summary) -> Vec<String> {
     lines.extend(stopped(summary.stopped.time_limit, "the time limit", "--time-limit"));
     lines.extend(summary.stuck_at.as_ref().map(|place| format!("the last of them was {place}")));
     lines.extend(stopped(summary.stopped.memory_limit, "the memory limit", "--memory-limit"));
+    lines.extend(summary.unfinished.as_ref().map(unfinished));
     lines
 }
 
@@ -93,6 +113,12 @@ fn left_out(summary: &Summary) -> Vec<String> {
 fn stopped(count: u64, limit: &str, flag: &str) -> Option<String> {
     let were = if count == 1 { "was" } else { "were" };
     (count > 0).then(|| format!("{} {were} stopped at {limit}; raise it with {flag}", counted(count, "run")))
+}
+
+/// A run that did not end though others do.
+pub fn unfinished(run: &Unfinished) -> String {
+    let clip = run.clip.as_ref().map_or_else(String::new, |clip| format!(", see {}", clip.display()));
+    format!("a run did not end within {} events, though others end: it may hang{clip}", run.events)
 }
 
 /// `3 runs`.

@@ -5,15 +5,17 @@
 //! outcome  = "PASS" | "FAIL" | "ERROR"
 //! remark   = done [ "; " left-out ] | problem
 //! done     = part { ", " part }           what was done: `200 runs`, `no threads`
-//! left-out = part { ", " part }           what was not: `12 in part`, `1 stopped at the time limit`
+//! left-out = part { ", " part }           what was not: `12 in part`, `none to its end`
 //! ```
 //!
 //! Whatever a search can say of a test is a part of `done` or of `left-out`, and both lists keep their order.
 
 use console::Style;
+use threadbare_hunt::Dependence;
 use threadbare_hunt::suite::{TestReport, TestResult};
 
-use super::summary::counted;
+use super::summary::{counted, unfinished};
+use super::timing;
 
 /// The parts of a test's line.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +55,7 @@ impl TestLine {
             seconds: report.seconds,
             program: report.program.clone(),
             test: report.test.clone(),
-            done: vec![done],
+            done: std::iter::once(done).chain(always(report)).collect(),
             left_out: left_out(report),
         }
     }
@@ -76,6 +78,18 @@ impl TestLine {
     }
 }
 
+/// A test that fails under `cargo test` as well is told apart.
+fn always(report: &TestReport) -> Option<String> {
+    let timing = report.findings.first()?.timing.as_ref()?;
+    if timing.dependence() != Dependence::Always {
+        return None;
+    }
+    let too = timing.plain().filter(|plain| !plain.passed());
+    let words =
+        if too.is_some() { "fails without Threadbare's scheduling too" } else { "fails in every schedule" };
+    Some(format!("{words}: it does not depend on timing"))
+}
+
 fn left_out(report: &TestReport) -> Vec<String> {
     let (Some(summary), TestResult::Passed | TestResult::PassedInPart | TestResult::Failed) =
         (&report.summary, &report.result)
@@ -83,14 +97,16 @@ fn left_out(report: &TestReport) -> Vec<String> {
         return Vec::new();
     };
     if report.result == TestResult::PassedInPart {
-        return vec!["none to its end: it is too long".to_owned()];
+        let plain = summary.plain.as_ref().map(timing::endless);
+        return [Some("none to its end".to_owned()), plain].into_iter().flatten().collect();
     }
     let parts = [
         (summary.beginnings, "in part"),
         (summary.stopped.time_limit, "stopped at the time limit"),
         (summary.unconfirmed, "failed, but not when the same schedule was forced"),
     ];
-    parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+    let counted = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    counted.chain(summary.unfinished.as_ref().map(unfinished)).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,12 @@
 //!
 //! Unit tests of this crate export nothing: their own process must not run on the functions under test.
 
+use std::sync::atomic::AtomicU64;
+
+/// The stack pointer at the last call of an exported function, which points to the return address. All of the caller's
+/// stack lies above it. 0 after a call that does not record it.
+pub static ENTRY: AtomicU64 = AtomicU64::new(0);
+
 /// Replaces functions of libc's; see the module.
 macro_rules! intercept {
     ($(
@@ -36,7 +42,7 @@ macro_rules! intercept {
             #[allow(dead_code, reason = "an entry that never passes a call on has no use for it")]
             unsafe fn real($($arg: $ty),*) $(-> $ret)? {
                 // SAFETY: the caller promises libc what a program does that calls this function.
-                unsafe { $crate::entry::real::real!($name $(@ $version)? ($($arg => $ty),*) $(-> $ret)?) }
+                unsafe { $crate::entry::real::real!(next: $name $(@ $version)? ($($arg => $ty),*) $(-> $ret)?) }
             }
             $(#[$meta])*
             unsafe extern "C" fn stand_in($($arg: $ty,)* $($pc: u64)?) $(-> $ret)? {
@@ -85,9 +91,11 @@ macro_rules! symbols {
                 #[unsafe(naked)]
                 unsafe extern "C" fn $name() {
                     std::arch::naked_asm!(
+                        "mov [rip + {entry}], rsp",
                         $crate::entry::intercept::load_return_address!($arguments $pc),
-                        "jmp {}",
-                        sym stand_in,
+                        "jmp {stand_in}",
+                        entry = sym $crate::entry::intercept::ENTRY,
+                        stand_in = sym stand_in,
                     )
                 }
             }
@@ -113,9 +121,11 @@ macro_rules! hook {
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             std::arch::naked_asm!(
+                "mov [rip + {entry}], rsp",
                 $crate::entry::intercept::load_return_address!($arity),
-                "jmp {}",
-                sym $target,
+                "jmp {target}",
+                entry = sym $crate::entry::intercept::ENTRY,
+                target = sym $target,
             )
         }
     )+ } };

@@ -11,6 +11,7 @@ use crate::os::system;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::finish;
 use crate::schedule::{scheduler, state};
+use crate::sync::primitives;
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
@@ -174,11 +175,16 @@ impl Entry {
         Entry { size, ..self }
     }
 
-    /// Appends the event to the log, as the running thread's.
+    /// Appends the event to the log, as the running thread's. Ends the run if what it is done to is gone.
     pub fn write(self) {
-        if !scheduler::is_running() {
-            return;
+        let Entry { kind, object, pc, .. } = self;
+        if scheduler::is_running() {
+            self.write_as_running();
         }
+        primitives::check(kind, object, pc);
+    }
+
+    fn write_as_running(self) {
         let me = scheduler::current();
         scheduler::with_me(|me| me.last_value = self.value);
         state::event(me, &self);

@@ -43,7 +43,8 @@ static PROGRAM: AtomicU64 = AtomicU64::new(0);
 /// This library's own code.
 static OURS: Range = Range::empty();
 
-const SYSTEM_NAMES: [&str; 10] = [
+/// How the file names of system libraries begin.
+pub const SYSTEM_NAMES: [&str; 14] = [
     "libc.so",
     "libstdc++.so",
     "libc++.so",
@@ -54,7 +55,12 @@ const SYSTEM_NAMES: [&str; 10] = [
     "libtsan",
     "libatomic.so",
     "libgomp.so",
+    "libunwind.so",
+    "libc++abi.so",
+    "librt.so",
+    "libdl.so",
 ];
+pub const UNWINDER_NAME: &[u8] = b"libgcc_s.so";
 
 /// Looks at what is loaded.
 pub fn find() {
@@ -78,7 +84,7 @@ pub fn find() {
             if (start..end).contains(&(find as *const () as u64)) {
                 OURS.set(start, end);
             }
-            if base.starts_with(b"libgcc_s.so") && header.p_flags & libc::PF_X != 0 {
+            if base.starts_with(UNWINDER_NAME) && header.p_flags & libc::PF_X != 0 {
                 UNWINDER.set(start, end);
             }
         }

@@ -12,7 +12,7 @@ use threadbare_wire::CodePlace;
 use crate::active;
 use crate::entry::intercept::export;
 use crate::entry::log::Entry;
-use crate::entry::modules::{_Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetIP, UnwindContext};
+use crate::entry::modules::{self, _Unwind_Backtrace, _Unwind_GetCFA, _Unwind_GetIP, UnwindContext};
 use crate::hooks::calls;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{finish, here};
@@ -59,11 +59,13 @@ pub fn innermost_instrumented_call() -> u64 {
         // SAFETY: the unwinder's context, and the pair passed below.
         unsafe {
             let search = &mut *search.cast::<(u64, u64)>();
-            // What the unwinder calls this is the stack pointer of the frame at its call.
-            if (_Unwind_GetCFA(context) as u64) < search.0 {
+            let pc = _Unwind_GetIP(context) as u64;
+            // What the unwinder calls this is the stack pointer of the frame at its call. A handler of a signal may be on
+            // a stack that lies above.
+            if (_Unwind_GetCFA(context) as u64) < search.0 || modules::is_ours(pc) || modules::is_system(pc) {
                 return 0;
             }
-            search.1 = _Unwind_GetIP(context) as u64;
+            search.1 = pc;
         }
         // Stops the walk.
         4

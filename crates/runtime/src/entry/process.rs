@@ -1,6 +1,7 @@
 //! How the process begins and how it ends: `main`, `exit`, `abort`, failed assertions, forks of the runtime's own.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::Ordering;
 
 use threadbare_trace::{EventKind, FailureKind, ThreadIndex};
 use threadbare_wire::StackSpan;
@@ -9,8 +10,8 @@ use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::log::{self, Entry};
 use crate::entry::real::real;
-use crate::entry::{library_code, modules, panics};
-use crate::os::system;
+use crate::entry::{imports, library_code, modules, panics, server};
+use crate::os::{dispatch, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{fail, refuse};
 use crate::schedule::scheduler::{Operation, point};
@@ -24,8 +25,7 @@ static MAIN: Carrier<Option<Main>> = Carrier::new(None);
 /// Writes to standard error and ends the process, where nothing else can be relied on.
 pub fn die(parts: &[&str]) -> ! {
     for part in parts {
-        // SAFETY: the kernel reads the part's bytes alone.
-        unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
+        system::write(2, part.as_bytes());
     }
     system::exit(125)
 }
@@ -61,6 +61,9 @@ extern "C" fn run_main(argc: c_int, argv: *mut *mut c_char, environment: *mut *m
     let routine = main as *const () as u64;
     let span = StackSpan { low: here - MAIN_STACK, base: here, high: here + MAIN_FRAMES, routine };
     log::set_stack_span(ThreadIndex::MAIN, span);
+    if log::control().from_main.load(Ordering::Relaxed) != 0 {
+        server::serve();
+    }
     let arguments = [argc as u64, argv as u64, environment as u64];
     // SAFETY: libc starts a program with these arguments of its `main`.
     let code = unsafe { threads::call_outermost(routine, arguments, ThreadIndex::MAIN) };
@@ -136,13 +139,10 @@ intercept! {
 
 /// The mangled type name of the C++ exception being handled, if any.
 fn uncaught_exception() -> Option<String> {
+    let function = imports::find_anywhere(c"__cxa_current_exception_type")?;
     // SAFETY: libstdc++'s function, if the program has it, returns a `std::type_info`, whose second word is
     // its name.
     unsafe {
-        let function = libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_current_exception_type".as_ptr());
-        if function.is_null() {
-            return None;
-        }
         let function: unsafe extern "C" fn() -> *const *const c_char = std::mem::transmute(function);
         let info = function();
         (!info.is_null()).then(|| CStr::from_ptr(*info.add(1)).to_string_lossy().into_owned())
@@ -170,12 +170,20 @@ intercept! {
 /// Makes a copy of the process. It sends no signal when it ends, so a program that ignores `SIGCHLD` does not keep its
 /// server from learning how its runs ended.
 pub fn fork_quietly() -> i64 {
-    system::fork(0)
+    fork(0)
 }
 
 /// The same; the copy is a child of this process's parent.
 pub fn fork_beside() -> i64 {
-    system::fork(libc::CLONE_PARENT)
+    fork(libc::CLONE_PARENT)
+}
+
+fn fork(flags: c_int) -> i64 {
+    let child = system::fork(flags);
+    if child == 0 {
+        dispatch::watch_copy();
+    }
+    child
 }
 
 /// Refuses what is not modelled, and says who asked for what.

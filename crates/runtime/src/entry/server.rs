@@ -1,4 +1,5 @@
-//! The fork server: the program runs once up to its first thread, and every run is a fork from there.
+//! The fork server: the program runs once up to its first thread, and every run is a fork from there. A program that
+//! starts none is run once more, up to its `main`.
 
 use std::sync::atomic::Ordering;
 
@@ -17,7 +18,7 @@ use crate::sync::threads;
 /// How many contexts are made before it is known how many the program needs.
 const FIRST_CONTEXTS: usize = 4;
 
-/// Called before the first thread is created. Serves the tool's plans; returns once in each run.
+/// Called before the first thread is created, or before `main`. Serves the tool's plans; returns once in each run.
 pub fn serve() {
     system::keeping_errno(serve_plans);
 }
@@ -66,9 +67,7 @@ fn serve_plans() {
 }
 
 fn send(bytes: &[u8]) {
-    // SAFETY: the kernel reads these bytes alone.
-    let sent = unsafe { libc::send(SOCKET_FD, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
-    if sent != bytes.len() as isize {
+    if system::send(SOCKET_FD, bytes, libc::MSG_NOSIGNAL) != bytes.len() as i64 {
         die(&[]);
     }
 }
@@ -83,12 +82,10 @@ enum Request {
 fn receive() -> Request {
     let mut bytes = [0u8; 2];
     loop {
-        // SAFETY: the kernel writes to these two bytes alone.
-        let got = unsafe { libc::recv(SOCKET_FD, bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        match got {
+        match system::read(SOCKET_FD, &mut bytes) {
             1 if bytes[0] == message::RUN => return Request::Run,
             2 if bytes[0] == message::RESUME => return Request::Resume(usize::from(bytes[1])),
-            -1 if system::errno() == libc::EINTR => {}
+            error if error == -i64::from(libc::EINTR) => {}
             _ => die(&[]),
         }
     }

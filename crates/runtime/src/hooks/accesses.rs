@@ -2,16 +2,17 @@
 //!
 //! These are the hottest functions of the runtime. Most accesses are to memory that no other thread uses. So each hook
 //! reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns, does it go on to
-//! [`accessed`].
+//! [`accessed`]. Before the first thread there are no events, but what is accessed is checked.
 
 use std::sync::atomic::AtomicU8;
 
 use threadbare_trace::EventKind;
 
-use crate::entry::intercept::{export, hook};
+use crate::entry::intercept::{ENTRY, export, hook};
 use crate::entry::{library_code, log};
+use crate::hooks::calls;
 use crate::memory::layout::SHADOW;
-use crate::memory::{heap, learn, shadow};
+use crate::memory::{gone, learn, shadow};
 use crate::schedule::scheduler::{self, Operation, point};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
@@ -43,11 +44,13 @@ macro_rules! access {
                 "jne 5f",
                 "2: ret",
                 "4: jb 2b",
-                "5: mov rsi, [rsp]",
+                "5: mov [rip + {entry}], rsp",
+                "mov rsi, [rsp]",
                 "mov edx, {size}",
                 "mov ecx, {access}",
                 "jmp {accessed}",
                 watch = sym WATCH,
+                entry = sym ENTRY,
                 look = const LOOK,
                 shadow = const SHADOW,
                 mask = const (1u32 << $size) - 1,
@@ -135,11 +138,13 @@ unsafe extern "C" fn write_range(address: u64, len: u64, pc: u64) {
 export! {
     /// The `_pc` forms carry a return address of their own.
     unsafe extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
+        calls::enter_unseen();
         // SAFETY: the compiler calls this before the program's access.
         unsafe { range(address, pc, len, READ) };
     }
 
     unsafe extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
+        calls::enter_unseen();
         // SAFETY: the compiler calls this before the program's access.
         unsafe { range(address, pc, len, WRITE) };
     }
@@ -148,6 +153,7 @@ export! {
 macro_rules! access_with_pc {
     ($($name:ident: $size:literal, $access:expr;)+) => { export! { $(
         unsafe extern "C" fn $name(address: u64, pc: u64) {
+            calls::enter_unseen();
             // SAFETY: the compiler calls this before the program's access.
             unsafe { range(address, pc, $size, $access) };
         }
@@ -171,6 +177,11 @@ fn watch() -> u8 {
     WATCH.load(std::sync::atomic::Ordering::Relaxed)
 }
 
+/// The access at `pc` is no event: the library makes it for itself, or there is no other thread yet.
+fn is_only_checked(pc: u64) -> bool {
+    !scheduler::is_running() || library_code::is_quiet(pc)
+}
+
 /// # Safety
 /// The program does this access next.
 unsafe fn range(address: u64, pc: u64, len: u64, access: u32) {
@@ -191,9 +202,9 @@ pub unsafe fn copies(from: u64, to: u64, len: u64, pc: u64) {
     if !(reads || writes || learns) {
         return;
     }
-    if library_code::is_quiet(pc) {
-        heap::check(from, len, "read", pc);
-        return heap::check(to, len, "write", pc);
+    if is_only_checked(pc) {
+        gone::check_access(from, len, "read", pc);
+        return gone::check_access(to, len, "write", pc);
     }
     if learns {
         learn::access(from, len, false);
@@ -240,13 +251,15 @@ pub unsafe fn writes(address: u64, len: u64, pc: u64) {
 /// # Safety
 /// The program does this access next.
 unsafe extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
-    if library_code::is_quiet(pc) {
-        return heap::check(address, size, if access & WRITE == 0 { "read" } else { "write" }, pc);
+    let verb = if access & WRITE == 0 { "read" } else { "write" };
+    if is_only_checked(pc) {
+        return gone::check_access(address, size, verb, pc);
     }
     if watch() == LEARN {
         learn::access(address, size, access & WRITE != 0);
     }
     if !shadow::is_tracked(address, size) {
+        gone::check_access(address, size, verb, pc);
         match access & WRITE {
             // SAFETY: the caller's promise.
             0 => unsafe { learn::read(pc, address, size) },
@@ -275,7 +288,7 @@ unsafe fn log_read(pc: u64, address: u64, size: u64) {
     // SAFETY: the caller's promise.
     let value = if size > 8 { size } else { unsafe { log::read_memory(address, size) } };
     log::Entry::new(EventKind::Read, pc, address).size(size).value(value).write();
-    heap::check(address, size, "read", pc);
+    gone::check_access(address, size, "read", pc);
 }
 
 /// Records a write, and ends the run if the memory is not the program's to write.
@@ -285,5 +298,5 @@ unsafe fn log_read(pc: u64, address: u64, size: u64) {
 unsafe fn log_write(pc: u64, address: u64, size: u64) {
     // SAFETY: the caller's promise.
     unsafe { log::plain_write(pc, address, size) };
-    heap::check(address, size, "write", pc);
+    gone::check_access(address, size, "write", pc);
 }

@@ -13,7 +13,7 @@ use crate::entry::intercept::{export, hook};
 use crate::entry::library_code;
 use crate::entry::log::Entry;
 use crate::hooks::accesses::{LEARN, WATCH};
-use crate::memory::{heap, learn};
+use crate::memory::{gone, learn};
 use crate::schedule::scheduler::{Operation, point};
 
 /// The operation at `pc` is an event.
@@ -38,7 +38,7 @@ fn after(kind: EventKind, address: u64, size: u64, pc: u64, order: c_int, value:
     // Bits above the order carry hints that are no part of it.
     let order = MemoryOrder::from_byte((order & 7) as u8).unwrap_or(MemoryOrder::SeqCst);
     Entry { order, outcome, ..Entry::new(kind, pc, address).size(size).value(value) }.write();
-    heap::check(address, size, kind.name(), pc);
+    gone::check_access(address, size, kind.name(), pc);
 }
 
 /// The operation with the events around it: `$value` is what to record of the `$result`. The operation sees `$atomic`

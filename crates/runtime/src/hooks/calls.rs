@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use threadbare_trace::{StackIndex, ThreadIndex};
 use threadbare_wire::{MAX_THREADS, Stack};
 
-use crate::entry::intercept::export;
+use crate::entry::intercept::{ENTRY, export};
 use crate::entry::{library_code, log, modules};
 use crate::hash::Hasher;
 use crate::memory::layout::{self, CALLS, CALLS_SLOT};
@@ -186,7 +186,8 @@ fn number(child: impl Fn(StackIndex, u64) -> StackIndex) -> StackIndex {
     }
 }
 
-fn child(parent: StackIndex, pc: u64) -> StackIndex {
+/// The number of the call stack that a call which returns to `pc` makes of `parent`.
+pub fn child(parent: StackIndex, pc: u64) -> StackIndex {
     TREE.with(|tree| {
         let tree = tree.get_or_insert_default();
         if let Some(&node) = tree.children.get(&(parent, pc)) {
@@ -228,6 +229,29 @@ pub fn innermost_stack_pointer() -> u64 {
     let top = TOP.load(Ordering::Relaxed);
     // SAFETY: entries below `top` down to the bottom one are this thread's.
     if top.is_null() { u64::MAX } else { unsafe { (*top.sub(1)).stack_pointer } }
+}
+
+/// Where the running thread's own part of the stack ends and the runtime's begins, if that is known: its caller is the
+/// program, or a library.
+pub fn users_stack_pointer() -> Option<u64> {
+    entry_caller().map(|_| ENTRY.load(Ordering::Relaxed))
+}
+
+/// Where the last call of an exported function returns to, if that is known and not in this library.
+pub fn entry_caller() -> Option<u64> {
+    let entry = ENTRY.load(Ordering::Relaxed);
+    if entry == 0 || entry >= innermost_stack_pointer() {
+        return None;
+    }
+    // SAFETY: the caller's return address, on this thread's stack: the call has not returned yet, or what was there has
+    // been written over since, which is no harm.
+    let caller = unsafe { (entry as *const u64).read_volatile() };
+    (!modules::is_ours(caller)).then_some(caller)
+}
+
+/// The program has called a function that does not record where the stack was.
+pub fn enter_unseen() {
+    ENTRY.store(0, Ordering::Relaxed);
 }
 
 /// Up to three return addresses in the program's own code, innermost first: `pc`, and those of call stack `node`.

@@ -5,11 +5,13 @@
 //! marked in the shadow.
 //!
 //! Memory around live blocks and in freed blocks is marked too. Freed blocks are kept for a while before they are used
-//! again. An access to marked memory takes the slow path, where it is [checked](check). So a use after free and an
+//! again. An access to marked memory takes the slow path, where it is [checked](check), and so does a
+//! primitive that lies there. So a use after free and an
 //! access past the end are failures at the moment they happen, and cost nothing elsewhere.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
+use std::fmt;
 
 use threadbare_trace::{End, EventKind, Extent, Failure, FailureKind, Related, Role};
 use threadbare_wire::CodePlace;
@@ -228,8 +230,8 @@ fn fail_with(block: &Block, kind: FailureKind, pc: u64, message: String) -> ! {
     finish(&End::Failed(Failure { kind, message, at: here(pc), related }))
 }
 
-/// The program is about to access these bytes: they must lie in a live block, if they lie in the heap at all.
-pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
+/// The program does `what` to these bytes: they must lie in a live block, if they lie in the heap at all.
+pub fn check(address: u64, size: u64, what: fmt::Arguments<'_>, pc: u64) {
     if !contains(address) {
         return;
     }
@@ -252,11 +254,11 @@ pub fn check(address: u64, size: u64, verb: &str, pc: u64) {
             None if address >= start => (address + size - end, "too many at the end"),
             None => (start - address, "before the start"),
         };
-        let message = format!("{verb} of {size} bytes, {distance} bytes {side} of a block of {whole} bytes");
+        let message = format!("{what}, {distance} bytes {side} of a block of {whole} bytes");
         fail_with(block, FailureKind::HeapOverflow, pc, message);
     }
     let offset = address - start;
-    let message = format!("{verb} of {size} bytes, {offset} bytes into a freed block of {whole} bytes");
+    let message = format!("{what}, {offset} bytes into a freed block of {whole} bytes");
     fail_with(block, FailureKind::UseAfterFree, pc, message)
 }
 

@@ -122,6 +122,11 @@ pub fn access(address: u64, size: u64, write: bool) {
     });
 }
 
+/// Other runs are to track this memory, whoever has accessed it.
+pub fn report(address: u64, size: u64) {
+    with(|Learner { report, .. }| report.add(&name(address, size)));
+}
+
 /// The running thread reads memory that is not tracked. If it does nothing else any more, it waits for
 /// somebody to write there: that memory is tracked from now on, which lets others run.
 ///

@@ -9,13 +9,22 @@ use crate::entry::real::real;
 /// What `malloc` aligns to.
 const ALIGN: u64 = 16;
 
-// Libc's own, while the runtime is inactive. They cannot be looked up: to look up a function may allocate memory.
-unsafe extern "C" {
-    fn __libc_malloc(size: usize) -> *mut c_void;
-    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
-    fn __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
-    fn __libc_free(block: *mut c_void);
-    fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
+/// libc's own, while the runtime is inactive.
+macro_rules! of_libc {
+    ($($name:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)?;)+) => { $(
+        unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
+            // SAFETY: the caller promises libc what a program does.
+            unsafe { real!($name($($arg => $ty),*) $(-> $ret)?) }
+        }
+    )+ };
+}
+
+of_libc! {
+    __libc_malloc(size: usize) -> *mut c_void;
+    __libc_calloc(count: usize, size: usize) -> *mut c_void;
+    __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
+    __libc_free(block: *mut c_void);
+    __libc_memalign(align: usize, size: usize) -> *mut c_void;
 }
 
 fn allocate(size: usize, pc: u64) -> *mut c_void {

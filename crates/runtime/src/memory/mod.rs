@@ -4,6 +4,7 @@
 //! `hooks`.
 
 pub mod arena;
+pub mod gone;
 pub mod heap;
 pub mod layout;
 pub mod learn;

@@ -1,34 +1,61 @@
 //! Child processes. They are not under test: they run in real time, as if the runtime were not there.
 
 use std::cell::Cell;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_long};
 use std::sync::atomic::Ordering;
 
 use crate::ACTIVE;
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
+use crate::entry::process;
 use crate::hooks::accesses::{IGNORE, WATCH};
-use crate::os::{identity, io, system};
+use crate::os::{identity, instructions, io, system};
 use crate::schedule::scheduler;
 
 intercept! {
     fn fork | vfork() -> libc::pid_t, calling fork {
-        let parent = system::process_id();
         // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-        let child = unsafe { fork() };
-        io::forked();
-        if child == 0 {
-            ACTIVE.store(false, Ordering::Relaxed);
-            WATCH.store(IGNORE, Ordering::Relaxed);
-            // It must not outlive the run, which may be over already.
-            identity::stay_bound();
-            // SAFETY: the kernel only gives a number.
-            if unsafe { libc::getppid() } != parent {
-                system::exit(1);
-            }
-        }
-        child
+        make(|| unsafe { fork() })
     }
+}
+
+/// Makes a child with `fork`.
+fn make(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
+    let parent = system::process_id();
+    let child = fork();
+    io::forked();
+    if child == 0 {
+        ACTIVE.store(false, Ordering::Relaxed);
+        WATCH.store(IGNORE, Ordering::Relaxed);
+        instructions::leave_alone();
+        // It must not outlive the run, which may be over already.
+        identity::stay_bound();
+        // SAFETY: the kernel only gives a number.
+        if unsafe { libc::getppid() } != parent {
+            system::exit(1);
+        }
+    }
+    child
+}
+
+/// The system calls `fork`, `vfork` and `clone`. A child that borrows its parent's memory gets a copy, as from `vfork`.
+pub fn clone(number: c_long, arguments: [u64; 6], pc: u64) -> c_long {
+    const BORROWS: u64 = (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    let [flags, stack, ..] = arguments;
+    let flags = match number {
+        libc::SYS_clone if stack != 0 => {
+            process::unsupported("system call clone with a stack of its own", pc)
+        }
+        libc::SYS_clone if flags & BORROWS == libc::CLONE_VM as u64 => {
+            process::unsupported("system call clone of a thread", pc)
+        }
+        libc::SYS_clone => flags & !BORROWS,
+        _ => libc::SIGCHLD as u64,
+    };
+    let arguments = [flags, 0, arguments[2], arguments[3], arguments[4], 0];
+    // SAFETY: the child has a copy of all memory. The program promises the kernel the places for numbers that it asks
+    // for.
+    make(|| unsafe { system::call(libc::SYS_clone, arguments) } as libc::pid_t).into()
 }
 
 /// Exports functions of libc's that make a child process, with arguments as they come in registers.
@@ -37,7 +64,7 @@ macro_rules! spawn {
         fn $name $(@ $version)? ($($arg: usize),*) -> usize, calling spawn {
             io::forked();
             // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-            unsafe { spawn($($arg),*) }
+            instructions::left_alone(|| unsafe { spawn($($arg),*) })
         }
     )+ } };
 }

@@ -7,7 +7,6 @@ use threadbare_wire::{MEMORY_FD, SOCKET_FD};
 use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::real::real;
-use crate::memory::heap;
 use crate::os::{io, system};
 
 pub fn is_the_tools(descriptor: c_int) -> bool {
@@ -21,12 +20,14 @@ pub fn bad_descriptor() -> c_int {
 
 /// The program's descriptors.
 pub fn all() -> Vec<c_int> {
-    // Listing a directory makes libc allocate memory.
-    heap::for_runtime(|| {
-        let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-        let numbers = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        numbers.filter(|&number| !is_the_tools(number)).collect()
-    })
+    let directory = system::open_to_read(c"/proc/self/fd");
+    let mut numbers = Vec::new();
+    system::for_each_name(directory, |name| {
+        let number = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok());
+        numbers.extend(number.filter(|&number| number != directory && !is_the_tools(number)));
+    });
+    system::close(directory);
+    numbers
 }
 
 /// Both numbers mean the same open file.

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use crate::os::{descriptors, io};
+use crate::os::{descriptors, io, system};
 use crate::schedule::carrier::Carrier;
 
 #[derive(Clone, Copy)]
@@ -25,35 +25,28 @@ pub fn remember() {
 }
 
 fn position(descriptor: c_int) -> Option<Position> {
-    // SAFETY: all zeroes is a status, and `fstat` writes to it alone. The others take numbers.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        let regular =
-            libc::fstat(descriptor, &mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let flags = libc::fcntl(descriptor, libc::F_GETFL);
-        let offset = libc::lseek(descriptor, 0, libc::SEEK_CUR);
-        // Appending needs no position; the program's output is such a file.
-        (regular && flags >= 0 && flags & libc::O_APPEND == 0 && offset >= 0).then_some(Position {
-            descriptor,
-            flags,
-            offset,
-        })
-    }
+    let status = system::status(descriptor)?;
+    let flags = system::fcntl(descriptor, libc::F_GETFL, 0) as c_int;
+    // SAFETY: it only takes numbers.
+    let offset = unsafe { libc::lseek(descriptor, 0, libc::SEEK_CUR) };
+    let regular = status.st_mode & libc::S_IFMT == libc::S_IFREG;
+    // Appending needs no position; the program's output is such a file.
+    let has_position = regular && flags >= 0 && flags & libc::O_APPEND == 0 && offset >= 0;
+    has_position.then_some(Position { descriptor, flags, offset })
 }
 
 /// Gives this run positions of its own. A file that cannot be opened again stays shared.
 pub fn separate() {
     for Position { descriptor, flags, offset } in POSITIONS.with(|positions| positions.clone()) {
         let Ok(path) = CString::new(format!("/proc/self/fd/{descriptor}")) else { continue };
-        // SAFETY: the path ends in a zero. The others take numbers, and none of them changes memory.
+        // SAFETY: the functions take numbers, and none of them changes memory.
         unsafe {
-            let keep = libc::fcntl(descriptor, libc::F_GETFD) & libc::FD_CLOEXEC;
-            let file = libc::open(path.as_ptr(), flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
+            let keep = system::fcntl(descriptor, libc::F_GETFD, 0) as c_int & libc::FD_CLOEXEC;
+            let file = system::open(&path, flags & !(libc::O_CREAT | libc::O_TRUNC | libc::O_EXCL));
             if file >= 0 {
                 libc::lseek(file, offset, libc::SEEK_SET);
-                libc::dup2(file, descriptor);
-                libc::fcntl(descriptor, libc::F_SETFD, keep);
-                libc::close(file);
+                system::dup3(file, descriptor, if keep == 0 { 0 } else { libc::O_CLOEXEC });
+                system::close(file);
             }
         }
     }

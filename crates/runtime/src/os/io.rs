@@ -31,6 +31,8 @@ static OWN: Carrier<Vec<c_int>> = Carrier::new(Vec::new());
 static FORKED: Carrier<bool> = Carrier::new(false);
 /// A pipe, a socket or the like has been used, or a file changed.
 static USED: Carrier<bool> = Carrier::new(false);
+/// What [`changes`] says.
+static CHANGES: Carrier<u64> = Carrier::new(0);
 
 /// The program makes a child process.
 pub fn forked() {
@@ -97,13 +99,22 @@ pub fn may_block(descriptor: c_int) -> bool {
 
 /// Waits until one of the entries is ready; `true` when the time was up first.
 pub fn wait(entries: &mut [libc::pollfd], blocking: bool, deadline: Option<u64>, pc: u64) -> bool {
+    wait_as(entries, deadline, pc, |entries| if blocking { Wait::Ready(entries) } else { Wait::Nothing })
+}
+
+/// Waits for what `waiting` makes of the entries; `true` when the time was up first.
+fn wait_as(
+    entries: &mut [libc::pollfd],
+    deadline: Option<u64>,
+    pc: u64,
+    waiting: impl FnOnce(&'static [Cell<libc::pollfd>]) -> Wait,
+) -> bool {
     let entries = Cell::from_mut(entries).as_slice_of_cells();
     // SAFETY: only the thread's `Wait` has the longer lifetime, and `point` takes that back before it returns.
     let entries: &'static [Cell<libc::pollfd>] =
         unsafe { std::slice::from_raw_parts(entries.as_ptr(), entries.len()) };
-    let waiting = if blocking { Wait::Ready(entries) } else { Wait::Nothing };
-    let timed_out =
-        point(Operation::new(EventKind::Io, pc, 0).waiting(waiting).until(deadline).cancellable());
+    let operation = Operation::new(EventKind::Io, pc, 0).waiting(waiting(entries));
+    let timed_out = point(operation.until(deadline).cancellable());
     cancellation::act_at(EventKind::Io, pc, 0);
     timed_out
 }
@@ -124,25 +135,108 @@ fn time_limit(descriptor: c_int, events: i16) -> Option<u64> {
     clock::from_timeval(limit).filter(|&nanoseconds| nanoseconds > 0)
 }
 
-/// Does `call` on a descriptor when it will not block. It fails when the time for that is up.
-pub fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> isize {
-    in_time(descriptor, events, pc, call).unwrap_or_else(|| system::fail(libc::EAGAIN) as isize)
+/// A call on a descriptor that the kernel may not be able to do at once.
+pub struct Call {
+    descriptor: c_int,
+    /// What the descriptor has to be ready for.
+    events: i16,
+    /// The program's call waits.
+    pub blocking: bool,
+    deadline: Option<u64>,
+    pc: u64,
 }
 
-/// The same; `None` when the time is up.
-pub fn in_time(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> Option<isize> {
-    let pc = users_call(pc);
-    let mut entry = [libc::pollfd { fd: descriptor, events, revents: 0 }];
-    let blocking = may_block(descriptor);
-    let limit = if blocking { time_limit(descriptor, events) } else { None };
-    let deadline = limit.map(|limit| scheduler::now().saturating_add(limit));
-    let timed_out = wait(&mut entry, blocking, deadline, pc);
-    let result = (!timed_out).then(call);
-    if !blocking && result.is_some_and(|result| result < 0) && system::errno() == libc::EAGAIN {
-        looked_in_vain();
+impl Call {
+    /// One that does not look at the descriptor's own flags and time limits.
+    pub fn on_file(descriptor: c_int, waits: bool, pc: u64) -> Call {
+        Call { descriptor, events: 0, blocking: waits, deadline: None, pc: users_call(pc) }
     }
-    done(descriptor, pc);
-    result
+
+    /// `waits`: no flag of the call itself says that it must not wait. The time that it has begins now.
+    pub fn new(descriptor: c_int, events: i16, waits: bool, pc: u64) -> Call {
+        let blocking = waits && may_block(descriptor);
+        let limit = if blocking { time_limit(descriptor, events) } else { None };
+        let deadline = limit.map(|limit| scheduler::now().saturating_add(limit));
+        Call { descriptor, events, blocking, deadline, pc: users_call(pc) }
+    }
+
+    /// The call's place in the program.
+    pub fn pc(&self) -> u64 {
+        self.pc
+    }
+
+    /// Makes it when the descriptor is ready; `None` when the time is up.
+    pub fn once(&self, call: impl FnOnce() -> isize) -> Option<isize> {
+        let mut entry = [libc::pollfd { fd: self.descriptor, events: self.events, revents: 0 }];
+        let timed_out = wait(&mut entry, self.blocking, self.deadline, self.pc);
+        let result = (!timed_out).then(call);
+        if !self.blocking && result.is_some_and(would_block) {
+            looked_in_vain();
+        }
+        done(self.descriptor, self.pc);
+        result
+    }
+
+    /// Makes it again until it does not fail for want of waiting. `call` itself must not wait.
+    pub fn until_done(&self, mut call: impl FnMut() -> isize) -> Option<isize> {
+        loop {
+            let result = self.once(&mut call)?;
+            if !self.blocking || !would_block(result) {
+                return Some(result);
+            }
+            if self.waits_in_vain() {
+                return None;
+            }
+        }
+    }
+
+    /// Makes it, whether the descriptor is ready or not.
+    pub fn at_once(&self, call: impl FnOnce() -> isize) -> isize {
+        wait(&mut [], false, None, self.pc);
+        let result = call();
+        done(self.descriptor, self.pc);
+        result
+    }
+
+    /// The same, again after each change until it does not fail for want of waiting. `None` when the time is up.
+    pub fn again_until_done(&self, mut call: impl FnMut() -> isize) -> Option<isize> {
+        loop {
+            let result = self.at_once(&mut call);
+            if !self.blocking || !would_block(result) {
+                return Some(result);
+            }
+            if self.waits_in_vain() {
+                return None;
+            }
+        }
+    }
+
+    /// Waits until something was done on any descriptor; `true` when the time was up first. A descriptor may be ready
+    /// for less than the call needs.
+    pub fn waits_in_vain(&self) -> bool {
+        // No event is asked for: the descriptor may be ready all the time.
+        let mut entry = [libc::pollfd { fd: self.descriptor, events: 0, revents: 0 }];
+        let since = changes();
+        let timed_out =
+            wait_as(&mut entry, self.deadline, self.pc, |descriptors| Wait::Change { since, descriptors });
+        Entry::new(EventKind::Io, self.pc, 0).value(self.descriptor as u64).write();
+        timed_out
+    }
+}
+
+/// The call failed because it would have had to wait.
+pub fn would_block(result: isize) -> bool {
+    result < 0 && system::errno() == libc::EAGAIN
+}
+
+/// What a call returns whose time is up.
+pub fn or_out_of_time(result: Option<isize>) -> isize {
+    result.unwrap_or_else(|| system::fail(libc::EAGAIN) as isize)
+}
+
+/// Does `call` on a descriptor when it will not block. It fails when the time for that is up.
+pub fn with(descriptor: c_int, events: i16, pc: u64, call: impl FnOnce() -> isize) -> isize {
+    or_out_of_time(Call::new(descriptor, events, true, pc).once(call))
 }
 
 /// The running thread looked at a descriptor and found nothing. Time passes by a little, so that a thread which polls a
@@ -154,10 +248,16 @@ pub fn looked_in_vain() {
     }
 }
 
+/// How often something was done on a descriptor, or may have been done outside.
+pub fn changes() -> u64 {
+    CHANGES.get()
+}
+
 /// A call on a descriptor was made.
 pub fn done(descriptor: c_int, pc: u64) {
     system::keeping_errno(|| {
         USED.set(true);
+        CHANGES.set(CHANGES.get() + 1);
         Entry::new(EventKind::Io, pc, 0).value(descriptor as u64).write();
         scheduler::released(ANY);
     });
@@ -212,6 +312,7 @@ impl Scheduler {
             return false;
         }
         system::poll(&entries, POLL_MS);
+        CHANGES.set(CHANGES.get() + 1);
         self.look_outside()
     }
 }

@@ -1,4 +1,5 @@
-//! The functions that a program calls to read, to write, and to make and close pipes and sockets.
+//! The functions that a program calls to read, to write, and to make and close pipes and sockets. Those that only
+//! sockets have are in `socket_calls`.
 
 use std::ffi::{c_int, c_void};
 
@@ -6,36 +7,66 @@ use threadbare_trace::EventKind;
 
 use super::channels::{self, Kind};
 use super::descriptors::{bad_descriptor, is_the_tools};
-use super::io::{self, Nature, is_modelled, may_block, nature};
-use super::system;
+use super::io::{self, Call, Nature, is_modelled, nature};
+use super::parts::Parts;
+use super::{raw_calls, socket_calls, system};
 use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
-use crate::entry::real::real;
-use crate::hooks::calls;
 use crate::schedule::scheduler::{Operation, point};
 
-/// Functions that are called once their descriptor is ready for some events.
-macro_rules! when_ready {
-    ($($name:ident($($arg:ident: $ty:ty),*) -> $ret:ty, $events:expr;)+) => { intercept! { $(
-        fn $name(descriptor: c_int, $($arg: $ty),*; pc) -> $ret, when (is_modelled(descriptor)), calling call {
+intercept! {
+    fn readv(
+        descriptor: c_int, parts: *const libc::iovec, count: c_int; pc
+    ) -> isize, when (is_modelled(descriptor)), calling call {
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        io::with(descriptor, libc::POLLIN, pc, || unsafe { call(descriptor, parts, count) })
+    }
+
+    fn writev(
+        descriptor: c_int, parts: *const libc::iovec, count: c_int; pc
+    ) -> isize, when (is_modelled(descriptor)) {
+        // SAFETY: the program promises libc so many parts.
+        unsafe { write_all(descriptor, Parts::new(parts, count), true, pc) }
+    }
+
+    fn eventfd_read(descriptor: c_int, value: *mut u64; pc) -> c_int, when (is_modelled(descriptor)), calling call {
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        io::with(descriptor, libc::POLLIN, pc, || unsafe { call(descriptor, value) } as isize) as c_int
+    }
+
+    fn eventfd_write(descriptor: c_int, value: u64; pc) -> c_int, when (is_modelled(descriptor)), calling call {
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        io::with(descriptor, libc::POLLOUT, pc, || unsafe { call(descriptor, value) } as isize) as c_int
+    }
+}
+
+/// Reads and writes with flags of their own. A channel has no offset: -1 stands for none.
+macro_rules! with_flags {
+    ($($read:ident $write:ident)+) => { intercept! { $(
+        fn $read(
+            descriptor: c_int, parts: *const libc::iovec, count: c_int, offset: i64, flags: c_int; pc
+        ) -> isize, when (is_modelled(descriptor)), calling call {
+            let transfer = Call::new(descriptor, libc::POLLIN, flags & libc::RWF_NOWAIT == 0, pc);
             // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-            io::with(descriptor, $events, pc, || unsafe { call(descriptor, $($arg),*) } as isize) as $ret
+            io::or_out_of_time(transfer.once(|| unsafe { call(descriptor, parts, count, offset, flags) }))
+        }
+
+        fn $write(
+            descriptor: c_int, parts: *const libc::iovec, count: c_int, offset: i64, flags: c_int; pc
+        ) -> isize, when (is_modelled(descriptor)), calling call {
+            let waits = flags & libc::RWF_NOWAIT == 0;
+            if offset == -1 && waits {
+                // SAFETY: the program promises libc so many parts.
+                return unsafe { write_all(descriptor, Parts::new(parts, count), true, pc) };
+            }
+            let transfer = Call::new(descriptor, libc::POLLOUT, false, pc);
+            // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+            io::or_out_of_time(transfer.once(|| unsafe { call(descriptor, parts, count, offset, flags) }))
         }
     )+ } };
 }
-
-when_ready! {
-    readv(parts: *const libc::iovec, count: c_int) -> isize, libc::POLLIN;
-    writev(parts: *const libc::iovec, count: c_int) -> isize, libc::POLLOUT;
-    recvmsg(message: *mut libc::msghdr, flags: c_int) -> isize, libc::POLLIN;
-    send(buffer: *const c_void, len: usize, flags: c_int) -> isize, libc::POLLOUT;
-    sendmsg(message: *const libc::msghdr, flags: c_int) -> isize, libc::POLLOUT;
-    accept(address: *mut libc::sockaddr, len: *mut libc::socklen_t) -> c_int, libc::POLLIN;
-    accept4(address: *mut libc::sockaddr, len: *mut libc::socklen_t, flags: c_int) -> c_int, libc::POLLIN;
-    eventfd_read(value: *mut u64) -> c_int, libc::POLLIN;
-    eventfd_write(value: u64) -> c_int, libc::POLLOUT;
-}
+with_flags! { preadv2 pwritev2 preadv64v2 pwritev64v2 }
 
 /// Reads with `call`, once there is something to read.
 ///
@@ -60,35 +91,9 @@ intercept! {
         unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len, room)) }
     }
 
-    fn recv(
-        descriptor: c_int, buffer: *mut c_void, len: usize, flags: c_int; pc
-    ) -> isize, when (true), calling call {
-        // SAFETY: the program's arguments, as it passed them. The kernel writes as many bytes as it says.
-        unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len, flags)) }
-    }
-
     fn write(descriptor: c_int, buffer: *const u8, len: usize; pc) -> isize, when (is_modelled(descriptor)) {
         // SAFETY: the program promises libc a buffer of this length.
-        unsafe { write_all(descriptor, buffer, len, pc) }
-    }
-
-    /// Six arguments leave no register for a return address; the call's place is then that of its function.
-    fn recvfrom(
-        descriptor: c_int, buffer: *mut c_void, len: usize, flags: c_int,
-        address: *mut libc::sockaddr, size: *mut libc::socklen_t
-    ) -> isize, when (is_modelled(descriptor)), calling call {
-        let pc = calls::innermost();
-        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-        io::with(descriptor, libc::POLLIN, pc, || unsafe { call(descriptor, buffer, len, flags, address, size) })
-    }
-
-    fn sendto(
-        descriptor: c_int, buffer: *const c_void, len: usize, flags: c_int,
-        address: *const libc::sockaddr, size: libc::socklen_t
-    ) -> isize, when (is_modelled(descriptor)), calling call {
-        let pc = calls::innermost();
-        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-        io::with(descriptor, libc::POLLOUT, pc, || unsafe { call(descriptor, buffer, len, flags, address, size) })
+        unsafe { write_all(descriptor, Parts::one(buffer, len), true, pc) }
     }
 
     fn close(descriptor: c_int; pc) -> c_int, when (true), calling close {
@@ -108,53 +113,27 @@ intercept! {
         }
         result
     }
-
-    fn shutdown(descriptor: c_int, how: c_int; pc) -> c_int, when (is_modelled(descriptor)), calling shut {
-        let pc = users_call(pc);
-        point(Operation::new(EventKind::Io, pc, 0));
-        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
-        let result = unsafe { shut(descriptor, how) };
-        io::done(descriptor, pc);
-        result
-    }
 }
 
 /// Writes all of it, in pieces that do not block.
 ///
 /// # Safety
-/// There are `len` bytes.
-unsafe fn write_all(descriptor: c_int, bytes: *const u8, len: usize, pc: u64) -> isize {
-    if !may_block(descriptor) || nature(descriptor) == Nature::Event {
-        // SAFETY: the caller promises so many bytes.
-        let call = || unsafe { real!(write(descriptor => c_int, bytes => *const u8, len => usize) -> isize) };
-        return io::with(descriptor, libc::POLLOUT, pc, call);
+/// The parts can be read.
+unsafe fn write_all(descriptor: c_int, mut parts: Parts, waits: bool, pc: u64) -> isize {
+    if nature(descriptor) == Nature::Socket {
+        // SAFETY: the caller's promise. There is no address.
+        return unsafe { socket_calls::send_all(descriptor, parts, &std::mem::zeroed(), 0, pc) };
     }
+    let call = Call::new(descriptor, libc::POLLOUT, waits, pc);
     /// What a pipe that is ready takes at once.
     const PIECE: usize = 4096;
-    let socket = nature(descriptor) == Nature::Socket;
-    let mut written = 0;
-    loop {
-        let (rest, left) = (bytes.wrapping_add(written), len - written);
-        // SAFETY: the rest of the bytes that the caller promises.
-        let result = io::in_time(descriptor, libc::POLLOUT, pc, || unsafe {
-            if socket {
-                let flags = libc::MSG_DONTWAIT;
-                real!(send(descriptor => c_int, rest => *const u8, left => usize, flags => c_int) -> isize)
-            } else {
-                real!(write(descriptor => c_int, rest => *const u8, left.min(PIECE) => usize) -> isize)
-            }
-        });
-        match result {
-            Some(..0) if system::errno() == libc::EAGAIN => {}
-            None | Some(..0) if written > 0 => return written as isize,
-            None => return system::fail(libc::EAGAIN) as isize,
-            Some(error @ ..0) => return error,
-            Some(count) => written += count as usize,
-        }
-        if written >= len {
-            return written as isize;
-        }
-    }
+    let piece = if call.blocking && nature(descriptor) == Nature::Pipe { PIECE } else { usize::MAX };
+    parts.all(|parts| {
+        let parts = parts.up_to(piece);
+        let arguments = [descriptor as u64, parts.as_ptr() as u64, parts.len() as u64, 0, 0, 0];
+        // SAFETY: the caller's promise.
+        call.until_done(|| raw_calls::result(unsafe { system::call(libc::SYS_writev, arguments) }) as isize)
+    })
 }
 
 /// Notes two descriptors that are the ends of the same thing.

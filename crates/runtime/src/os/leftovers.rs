@@ -41,21 +41,14 @@ pub fn prepare() {
     let chosen = std::env::var_os("TMPDIR").map(PathBuf::from);
     let chosen = chosen.filter(|path| path.is_absolute() && path.parent().is_some());
     DIRECTORY.get_or_init(|| chosen.unwrap_or_else(|| PathBuf::from("/tmp")));
-    // SAFETY: a mapping of its own; all zeroes is an empty list.
-    let notes = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            size_of::<Notes>(),
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if notes != libc::MAP_FAILED {
-        // SAFETY: as large as it has to be, never unmapped, and named nowhere else. A run writes there while its server
-        // waits for it.
-        NOTES.with(|known| *known = Some(unsafe { &mut *notes.cast::<Notes>() }));
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+    let arguments = [0, size_of::<Notes>() as u64, access as u64, flags as u64, u64::MAX, 0];
+    // SAFETY: a mapping of its own.
+    let notes = unsafe { system::call(libc::SYS_mmap, arguments) };
+    if notes > 0 {
+        // SAFETY: all zeroes is an empty list. The mapping is as large as that, never unmapped, and named nowhere else.
+        // A run writes there while its server waits for it.
+        NOTES.with(|known| *known = Some(unsafe { &mut *(notes as *mut Notes) }));
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use threadbare_trace::Random;
 
 use crate::entry::intercept::intercept;
+use crate::os::system;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::state;
 
@@ -81,13 +82,12 @@ pub fn is_device(path: &CStr) -> bool {
 pub fn file() -> c_int {
     const BYTES: usize = 64 << 10;
     let bytes: Vec<u8> = (0..BYTES).map(|_| draw() as u8).collect();
-    // SAFETY: the name ends in a zero, and the kernel reads these bytes alone.
-    unsafe {
-        let file = libc::memfd_create(c"random".as_ptr(), 0);
-        libc::write(file, bytes.as_ptr().cast(), BYTES);
-        libc::lseek(file, 0, libc::SEEK_SET);
-        file
-    }
+    // SAFETY: the name ends in a zero.
+    let file = unsafe { libc::memfd_create(c"random".as_ptr(), 0) };
+    system::write(file, &bytes);
+    // SAFETY: it only takes numbers.
+    unsafe { libc::lseek(file, 0, libc::SEEK_SET) };
+    file
 }
 
 /// Functions that draw from libc's own random numbers. The numbers follow from libc's seed. Which thread drew which

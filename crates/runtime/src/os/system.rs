@@ -1,8 +1,9 @@
-//! System calls of the runtime's own, and errno. libc's `syscall` will not do: here that name is the runtime's.
+//! System calls of the runtime's own, and errno. libc's functions will not do: here many of their names are the
+//! runtime's, and lead on to the program's libraries.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_long};
-use std::sync::atomic::AtomicU32;
+use std::ffi::{CStr, c_int, c_long};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use crate::time::clock::nanoseconds;
 
@@ -13,6 +14,7 @@ use crate::time::clock::nanoseconds;
 /// takes it for, and no mapping goes away that is in use.
 pub unsafe fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
     let result: c_long;
+    GATE.store(OPEN, Ordering::Relaxed);
     // SAFETY: the caller's promise. The instruction changes no register but those named.
     unsafe {
         std::arch::asm!(
@@ -23,13 +25,36 @@ pub unsafe fn call(number: c_long, [a, b, c, d, e, f]: [u64; 6]) -> c_long {
             options(nostack),
         );
     }
+    GATE.store(CLOSED, Ordering::Relaxed);
     result
+}
+
+/// While it is open, the kernel makes system calls from anywhere, if [`super::dispatch`] watches them.
+static GATE: AtomicU8 = AtomicU8::new(OPEN);
+const OPEN: u8 = 0;
+const CLOSED: u8 = 1;
+
+/// Where the kernel looks.
+pub fn gate() -> u64 {
+    GATE.as_ptr() as u64
 }
 
 /// The same for calls whose arguments are numbers.
 fn call_with_numbers(number: c_long, arguments: [u64; 6]) -> c_long {
     // SAFETY: only the functions below call this, with calls that take no pointers and unmap nothing.
     unsafe { call(number, arguments) }
+}
+
+/// This memory can be read. To read it would end the program if not.
+pub fn can_read(address: u64, bytes: u64) -> bool {
+    let mut copy = [0u8; 8];
+    let bytes = bytes.min(copy.len() as u64);
+    let (to, from) = ([copy.as_mut_ptr() as u64, bytes], [address, bytes]);
+    let me = call_with_numbers(libc::SYS_getpid, [0; 6]) as u64;
+    let arguments = [me, to.as_ptr() as u64, 1, from.as_ptr() as u64, 1, 0];
+    // SAFETY: the kernel writes to the copy alone, no more than it has room for.
+    let result = unsafe { call(libc::SYS_process_vm_readv, arguments) };
+    result != -c_long::from(libc::EFAULT)
 }
 
 pub fn close(descriptor: c_int) {
@@ -128,6 +153,59 @@ pub fn write(descriptor: c_int, bytes: &[u8]) -> c_long {
     unsafe { call(libc::SYS_write, arguments) }
 }
 
+/// Sends on a socket.
+pub fn send(socket: c_int, bytes: &[u8], flags: c_int) -> c_long {
+    let arguments = [socket as u64, bytes.as_ptr() as u64, bytes.len() as u64, flags as u64, 0, 0];
+    // SAFETY: the kernel reads the bytes alone.
+    unsafe { call(libc::SYS_sendto, arguments) }
+}
+
+/// Opens a file that is there; negative if that fails.
+pub fn open(path: &CStr, flags: c_int) -> c_int {
+    // SAFETY: the path ends in a zero.
+    unsafe { call(libc::SYS_open, [path.as_ptr() as u64, flags as u64, 0, 0, 0, 0]) as c_int }
+}
+
+/// Opens a file to read; negative if that fails.
+pub fn open_to_read(path: &CStr) -> c_int {
+    open(path, libc::O_RDONLY | libc::O_CLOEXEC)
+}
+
+/// Reads two numbers from a file; `false` at its end.
+pub fn read_words(file: c_int, words: &mut [u64; 2]) -> bool {
+    let bytes = size_of_val(words);
+    // SAFETY: the kernel writes to the two words alone, and any bytes are numbers.
+    unsafe {
+        call(libc::SYS_read, [file as u64, words.as_mut_ptr() as u64, bytes as u64, 0, 0, 0]) == bytes as i64
+    }
+}
+
+/// Lists a directory that is open. libc would allocate memory for that, from a `malloc` that may be the program's.
+pub fn for_each_name(directory: c_int, mut visit: impl FnMut(&[u8])) {
+    /// Where an entry has its own length, and where its name begins.
+    const LENGTH: usize = 16;
+    const NAME: usize = 19;
+    let mut entries = [0u64; 512];
+    loop {
+        let arguments =
+            [directory as u64, entries.as_mut_ptr() as u64, size_of_val(&entries) as u64, 0, 0, 0];
+        // SAFETY: the kernel writes to the array alone, and says how many bytes.
+        let (Ok(count @ 1..), start) = (
+            usize::try_from(unsafe { call(libc::SYS_getdents64, arguments) }),
+            entries.as_ptr().cast::<u8>(),
+        ) else {
+            return;
+        };
+        // SAFETY: so many bytes of the array.
+        let mut rest = unsafe { std::slice::from_raw_parts(start, count) };
+        while let Some(&[low, high]) = rest.get(LENGTH..LENGTH + 2) {
+            let (entry, others) = rest.split_at(usize::from(u16::from_ne_bytes([low, high])));
+            visit(entry[NAME..].split(|&byte| byte == 0).next().unwrap_or_default());
+            rest = others;
+        }
+    }
+}
+
 /// What the kernel says of an open file.
 pub fn status(descriptor: c_int) -> Option<libc::stat> {
     // SAFETY: all zeroes is a status, and the kernel writes to it alone.
@@ -141,9 +219,8 @@ pub fn status(descriptor: c_int) -> Option<libc::stat> {
 /// The text of a file, or nothing. What the program reads is part of what it knows; this is not.
 pub fn read_file(path: &str) -> String {
     let (path, mut text) = (format!("{path}\0"), Vec::new());
-    // SAFETY: the path ends in a zero.
-    let file = unsafe { call(libc::SYS_open, [path.as_ptr() as u64, libc::O_RDONLY as u64, 0, 0, 0, 0]) };
-    if let Ok(file @ 0..) = c_int::try_from(file) {
+    let file = CStr::from_bytes_with_nul(path.as_bytes()).map_or(-1, open_to_read);
+    if file >= 0 {
         let mut piece = [0u8; 4096];
         while let Ok(count @ 1..) = usize::try_from(read(file, &mut piece)) {
             text.extend_from_slice(&piece[..count]);

@@ -37,6 +37,11 @@ impl Context {
         Context { stack_pointer, fs_base, parked: AtomicU32::new(0), handle }
     }
 
+    /// Where its stack was when it was suspended last.
+    pub fn stack_pointer(&self) -> u64 {
+        self.stack_pointer.get()
+    }
+
     /// What the program knows the thread by.
     pub fn handle(&self) -> libc::pthread_t {
         self.handle.get()
@@ -80,6 +85,11 @@ fn slot_end(index: ThreadIndex) -> u64 {
 /// The address lies in a slot.
 pub fn is_in_slot(address: u64) -> bool {
     (STACKS..layout::CALLS).contains(&address)
+}
+
+/// The thread in whose slot the address lies.
+pub fn slot_of(address: u64) -> Option<ThreadIndex> {
+    is_in_slot(address).then(|| ThreadIndex::at(((address - STACKS) / STACK_SLOT) as usize))
 }
 
 impl Stack {

@@ -26,6 +26,7 @@ use crate::memory::learn;
 use crate::signals::{masks, sending};
 use crate::sync::barrier::Generations;
 use crate::sync::cancellation;
+use crate::sync::primitives;
 use crate::sync::wakeups::Wakeups;
 
 /// What a thread is about to do.
@@ -170,8 +171,11 @@ pub fn start_run(follower: Follower) {
 pub fn point(operation: Operation) -> bool {
     log::close_write();
     learn::moves_on();
+    // SAFETY: the object of such an operation is what the program gave a function for primitives.
+    unsafe { primitives::arrive(operation.kind, operation.object, operation.pc) };
     let (is_asynchronous, signals) = with(|sched| {
-        let me = &sched.threads[current()];
+        let me = &mut sched.threads[current()];
+        me.users_stack_pointer = calls::users_stack_pointer();
         (me.cancellation.asynchronous, me.signals | sched.signals)
     });
     if is_asynchronous {

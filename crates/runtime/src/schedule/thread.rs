@@ -22,6 +22,8 @@ pub struct Thread {
     pub children: u32,
     pub context: &'static Context,
     pub calls: calls::Saved,
+    /// Where its own part of the stack ended when it last came to a schedule point, if that is known.
+    pub users_stack_pointer: Option<u64>,
     /// What it waits for, if anything.
     pub wait: Wait,
     /// When a timed wait or a sleep is over, in virtual time.
@@ -109,6 +111,7 @@ impl Thread {
             children: 0,
             context,
             calls,
+            users_stack_pointer: None,
             wait: Wait::Nothing,
             deadline: None,
             timed_out: false,

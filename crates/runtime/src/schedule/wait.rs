@@ -54,6 +54,12 @@ pub enum Wait {
     Signal(u64),
     /// One of these descriptors to be ready.
     Ready(&'static [Cell<libc::pollfd>]),
+    /// Something to be done on any descriptor, after so many such changes. These descriptors tell whether that can come
+    /// from outside.
+    Change {
+        since: u64,
+        descriptors: &'static [Cell<libc::pollfd>],
+    },
 }
 
 /// What a signal that the thread handles does to its wait.
@@ -116,6 +122,7 @@ impl Wait {
             Wait::Sleep => false,
             Wait::Signal(wanted) => sched.signals_for(me) & wanted != 0,
             Wait::Ready(entries) => io::is_ready(entries),
+            Wait::Change { since, .. } => io::changes() > since,
         }
     }
 
@@ -136,7 +143,8 @@ impl Wait {
             | Wait::Once(_)
             | Wait::Sleep
             | Wait::Signal(_)
-            | Wait::Ready(_) => true,
+            | Wait::Ready(_)
+            | Wait::Change { .. } => true,
         }
     }
 
@@ -155,7 +163,7 @@ impl Wait {
             Wait::Wakeup { address: of, mutex, .. } => {
                 of == address || mutex.is_some_and(|mutex| mutex.address() == address)
             }
-            Wait::Ready(_) => address == io::ANY,
+            Wait::Ready(_) | Wait::Change { .. } => address == io::ANY,
         }
     }
 
@@ -176,7 +184,8 @@ impl Wait {
             | Wait::Wakeup { .. }
             | Wait::Sleep
             | Wait::Signal(_)
-            | Wait::Ready(_) => false,
+            | Wait::Ready(_)
+            | Wait::Change { .. } => false,
         }
     }
 
@@ -199,7 +208,8 @@ impl Wait {
             | Wait::Wakeup { .. }
             | Wait::Sleep
             | Wait::Signal(_)
-            | Wait::Ready(_) => None,
+            | Wait::Ready(_)
+            | Wait::Change { .. } => None,
         }
     }
 
@@ -226,7 +236,7 @@ impl Wait {
             }
             Wait::Sleep => Rules { is_sleep: true, ..PLAIN },
             Wait::Nothing | Wait::Message(_) | Wait::Room(_) | Wait::Barrier { .. } | Wait::Once(_) => PLAIN,
-            Wait::Ready(descriptors) => Rules { descriptors, ..PLAIN },
+            Wait::Ready(descriptors) | Wait::Change { descriptors, .. } => Rules { descriptors, ..PLAIN },
         }
     }
 

@@ -7,18 +7,19 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{End, FailureKind};
+use threadbare_trace::{End, Failure, FailureKind};
 use threadbare_wire::{CodePlace, STOP_SIGNAL};
 
 use super::bit;
 use super::masks::{self, UNBLOCKABLE, with_mine};
+use crate::entry::panics::innermost_instrumented_call;
 use crate::entry::real::real;
 use crate::entry::{library_code, log, modules};
 use crate::hooks::accesses::{IGNORE, WATCH};
 use crate::hooks::calls;
-use crate::os::system;
+use crate::os::{dispatch, instructions, system};
 use crate::schedule::carrier::Carrier;
-use crate::schedule::ending::{fail, finish};
+use crate::schedule::ending::{finish, here};
 use crate::schedule::{scheduler, state};
 use crate::sync::thread_end::CleanupBuffer;
 use crate::{ACTIVE, active};
@@ -42,7 +43,7 @@ static ACTIONS: Carrier<Option<[libc::sigaction; CAUGHT.len()]>> = Carrier::new(
 #[derive(Clone)]
 pub struct Fault {
     signal: c_int,
-    pc: u64,
+    at: CodePlace,
     message: String,
     /// Where the stack was then.
     stack_pointer: u64,
@@ -180,6 +181,13 @@ pub fn has_handler(signal: c_int) -> bool {
 
 /// Where the kernel delivers a signal to.
 unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    // SAFETY: the kernel's description of the signal, and of what it interrupted.
+    let is_answered = unsafe {
+        dispatch::takes(signal, &*info, &mut *context) || instructions::takes(signal, &*info, &mut *context)
+    };
+    if is_answered {
+        return;
+    }
     // SAFETY: the kernel's description of the signal.
     let code = unsafe { (*info).si_code };
     let sent = code <= 0;
@@ -204,6 +212,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     log::forget_write();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
     let fault = unsafe { fault(signal, sent, &*info, &*context) };
+    calls::enter_unseen();
     // The scheduler looks at locks, which are the program's memory. If that is gone, no handler brings it back; and
     // none may be called that finds the scheduler in use.
     if scheduler::is_lent() {
@@ -314,18 +323,15 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
     let address = unsafe { info.si_addr() } as u64;
     const NEAR: u64 = 1 << 16;
     let overflow = !sent && address.wrapping_sub(stack_pointer.wrapping_sub(NEAR)) < 2 * NEAR;
-    // A location is looked up one byte before its address, which for a call is the call itself; a fault is at
-    // the instruction. In a hook that was passed a wild pointer, the top of the stack is its return address.
-    // In a library, what matters is who called it.
-    let pc = match modules::is_ours(pc) {
-        false if modules::is_system(pc) && !overflow => modules::users_call(pc),
-        false => pc + 1,
-        true if overflow => 0,
-        true => {
-            // SAFETY: code was running on this stack, so the kernel has its top mapped; an overflow is no case of this.
-            let top = unsafe { (stack_pointer as *const u64).read() };
-            if modules::is_ours(top) { 0 } else { top }
-        }
+    // A call to what is no code: the processor has left the return address on the stack.
+    let is_access = matches!(signal, libc::SIGSEGV | libc::SIGBUS) && !sent;
+    let is_wild_call = is_access && !overflow && address == pc;
+    let at = match is_wild_call {
+        // SAFETY: a call has just pushed it, and the stack did not overflow.
+        true => in_program(unsafe { (stack_pointer as *const u64).read() }, false),
+        // A location is looked up one byte before its address, which for a call is the call itself; a fault is at the
+        // instruction.
+        false => in_program(pc + 1, !overflow),
     };
     let message = match signal {
         libc::SIGABRT => String::new(),
@@ -333,11 +339,32 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
         _ if sent => String::new(),
         _ => format!("address {address:#x}"),
     };
-    Fault { signal, pc, message, stack_pointer }
+    Fault { signal, at, message, stack_pointer }
+}
+
+/// The place in the program that a fault at `pc` belongs to. What the runtime or a system library does, it does for the
+/// innermost call in the program. Other code that is not instrumented may have a line of its own: that call is the first
+/// on its stack. It is found by unwinding, if the stack `can_unwind`.
+fn in_program(pc: u64, can_unwind: bool) -> CodePlace {
+    let called_from = || if can_unwind { innermost_instrumented_call() } else { 0 };
+    if modules::is_ours(pc) {
+        let caller = calls::entry_caller().map(modules::users_call);
+        return here(caller.unwrap_or_else(called_from));
+    }
+    if modules::is_system(pc) && can_unwind {
+        return here(modules::users_call(pc));
+    }
+    let at = here(pc);
+    match called_from() {
+        0 => at,
+        call if call == pc || call + 1 == pc => at,
+        call => CodePlace { stack: calls::child(at.stack, call), ..at },
+    }
 }
 
 fn die_of(fault: &Fault) -> ! {
-    fail(FailureKind::Signal(fault.signal), fault.pc, &fault.message)
+    let kind = FailureKind::Signal(fault.signal);
+    finish(&End::Failed(Failure::new(kind, fault.message.as_str(), fault.at)))
 }
 
 /// The program ends with an error while it handles something that it would have died of: that is what happened.

@@ -18,7 +18,8 @@ use crate::schedule::scheduler::{self, Scheduler};
 
 /// Signals that a fault of the program's raises, and which the kernel does not let it survive while they are
 /// blocked; and the one by which the tool ends a run. They are never really blocked.
-pub const UNBLOCKABLE: [c_int; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, STOP_SIGNAL];
+pub const UNBLOCKABLE: [c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGSYS, STOP_SIGNAL];
 
 /// Threads may differ in their masks and alternate stacks: the program has used functions for that.
 static DIFFER: AtomicBool = AtomicBool::new(false);

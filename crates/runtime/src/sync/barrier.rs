@@ -5,10 +5,11 @@
 
 use std::ffi::c_int;
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, FailureKind};
 
 use crate::entry::log::Entry;
 use crate::entry::modules::users_call;
+use crate::schedule::ending::fail;
 use crate::schedule::scheduler::{self, Operation, Scheduler, point};
 use crate::schedule::wait::Wait;
 
@@ -63,6 +64,10 @@ pub fn wait(barrier: &Barrier, pc: u64) -> c_int {
     let (address, pc) = (std::ptr::from_ref(barrier) as u64, users_call(pc));
     point(Operation::new(EventKind::BarrierArrive, pc, address));
     Entry::new(EventKind::BarrierArrive, pc, address).write();
+    // None can be initialised for so many.
+    if barrier.count == 0 {
+        fail(FailureKind::NotInitialised, pc, "a barrier is waited at that was never initialised");
+    }
     let (generation, is_last) = scheduler::with(|sched| {
         let generation = sched.generations.of(address);
         let is_last = sched.at_barrier(address) + 1 >= barrier.count;

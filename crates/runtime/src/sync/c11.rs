@@ -6,6 +6,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::mutex::{self, Mutex};
+use super::primitives::{Primitive, destroy};
 use super::thread_end::{self, Destructor};
 use super::{Patience, condition, once, threads};
 use crate::entry::intercept::{export, intercept};
@@ -109,8 +110,16 @@ intercept! {
         result(condition::broadcast(condition as u64, pc))
     }
 
+    fn mtx_destroy(mutex: MutexPointer; pc), when (!is_left_alone(pc)) {
+        // SAFETY: the program promises libc a mutex.
+        unsafe { destroy(Primitive::Mutex, mutex as u64, pc) };
+    }
+
     /// glibc's would wait for waiters it believes in.
-    fn cnd_destroy(condition: Condition) {}
+    fn cnd_destroy(condition: Condition; pc) {
+        // SAFETY: the program promises libc a condition variable.
+        unsafe { destroy(Primitive::Condition, condition as u64, pc) };
+    }
 
     fn tss_create(key: *mut libc::pthread_key_t, destructor: Option<Destructor>) -> c_int, calling create {
         // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.

@@ -25,7 +25,7 @@ pub struct Call {
 /// The system call.
 ///
 /// # Safety
-/// `address` is that of a word that can be read, and `timeout` is null or a time. A program that makes the system call
+/// `address` is that of a word that stays, if it is one, and `timeout` is null or a time. A program that makes the system call
 /// promises the kernel the same, for the operations that use them.
 pub unsafe fn call(call: &Call, pc: u64) -> c_long {
     const ALL: u32 = libc::FUTEX_BITSET_MATCH_ANY as u32;
@@ -44,8 +44,12 @@ pub unsafe fn call(call: &Call, pc: u64) -> c_long {
 }
 
 /// # Safety
-/// `address` is that of a word that can be read.
+/// `address` is that of a word that can be read, if it can be read when this is called.
 unsafe fn wait(address: u64, expected: u32, deadline: Option<u64>, mask: u32, pc: u64) -> c_long {
+    // The kernel does not die of a bad address.
+    if !system::can_read(address, size_of::<u32>() as u64) {
+        return system::fail(libc::EFAULT).into();
+    }
     point(Operation::new(EventKind::FutexWait, pc, address));
     // SAFETY: the caller's promise.
     let found = unsafe { (address as *const u32).read_volatile() };

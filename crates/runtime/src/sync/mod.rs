@@ -20,6 +20,7 @@ pub mod message_queue;
 mod message_queue_calls;
 pub mod mutex;
 pub mod once;
+pub mod primitives;
 mod pthread;
 pub mod rwlock;
 pub mod semaphore;

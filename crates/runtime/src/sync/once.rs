@@ -10,6 +10,7 @@ use crate::entry::intercept::export;
 use crate::entry::log::Entry;
 use crate::entry::modules::{is_left_alone, users_call};
 use crate::entry::real::real;
+use crate::hooks::calls;
 use crate::schedule::scheduler::{self, Operation, point};
 use crate::schedule::wait::Wait;
 
@@ -59,6 +60,7 @@ impl Once {
 /// 1 when the caller is to run the routine. `intercept!` cannot make this function: what calls the routine must be
 /// `pthread_once` itself, below. So it also passes a call on by hand.
 unsafe extern "C" fn enter(control: *mut c_int, routine: extern "C" fn(), pc: u64) -> c_int {
+    calls::enter_unseen();
     if is_left_alone(pc) {
         // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
         unsafe { real!(pthread_once(control => *mut c_int, routine => extern "C" fn()) -> c_int) };
@@ -77,12 +79,14 @@ unsafe extern "C" fn enter(control: *mut c_int, routine: extern "C" fn(), pc: u6
 }
 
 unsafe extern "C" fn leave(control: *mut c_int, pc: u64) {
+    calls::enter_unseen();
     // SAFETY: the program promises libc a control that stays one while threads use it.
     unsafe { Once::at(control) }.leave(Once::DONE, Outcome::Done, pc);
 }
 
 /// The routine threw: it has not been run.
 unsafe extern "C" fn abandon(control: *mut c_int, pc: u64) {
+    calls::enter_unseen();
     // SAFETY: the program promises libc a control that stays one while threads use it.
     unsafe { Once::at(control) }.leave(Once::NEW, Outcome::Error, pc);
 }

@@ -6,6 +6,7 @@ use threadbare_trace::ThreadIndex;
 
 use super::barrier::{self, Barrier};
 use super::mutex::{self, Mutex};
+use super::primitives::{Primitive, destroy};
 use super::rwlock::{self, RwLock};
 use super::semaphore::{self, Semaphore};
 use super::spin_lock::{self, SpinLock};
@@ -125,8 +126,34 @@ intercept! {
     }
 
     /// glibc's would wait for waiters it believes in.
-    fn pthread_cond_destroy @ c"GLIBC_2.3.2" (condition: Condition) -> c_int {
-        0
+    fn pthread_cond_destroy @ c"GLIBC_2.3.2" (condition: Condition; pc) -> c_int {
+        // SAFETY: the program promises libc a condition variable.
+        unsafe { destroy(Primitive::Condition, condition as u64, pc) }
+    }
+
+    fn pthread_mutex_destroy(mutex: MutexPointer; pc) -> c_int, when (!is_left_alone(pc)) {
+        // SAFETY: the program promises libc a mutex.
+        unsafe { destroy(Primitive::Mutex, mutex as u64, pc) }
+    }
+
+    fn pthread_rwlock_destroy(lock: RwLockPointer; pc) -> c_int {
+        // SAFETY: the program promises libc a read-write lock.
+        unsafe { destroy(Primitive::RwLock, lock as u64, pc) }
+    }
+
+    fn pthread_spin_destroy(lock: Spin; pc) -> c_int {
+        // SAFETY: the program promises libc a spin lock.
+        unsafe { destroy(Primitive::SpinLock, lock as u64, pc) }
+    }
+
+    fn pthread_barrier_destroy(barrier: *mut libc::pthread_barrier_t; pc) -> c_int {
+        // SAFETY: the program promises libc a barrier.
+        unsafe { destroy(Primitive::Barrier, barrier as u64, pc) }
+    }
+
+    fn sem_destroy(semaphore: SemaphorePointer; pc) -> c_int {
+        // SAFETY: the program promises libc a semaphore.
+        unsafe { destroy(Primitive::Semaphore, semaphore as u64, pc) }
     }
 }
 

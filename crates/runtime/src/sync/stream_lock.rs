@@ -12,6 +12,7 @@ use super::mutex::{self, Mutex};
 use crate::active;
 use crate::entry::intercept::{export, intercept};
 use crate::entry::real;
+use crate::hooks::calls;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler;
 
@@ -60,6 +61,7 @@ fn wait_for(stream: Stream, pc: u64) {
     if !active() {
         return;
     }
+    calls::enter_unseen();
     let Some(lock) = find(stream) else { return };
     if !lock.is_free() && !lock.is_owned_by(scheduler::current()) {
         mutex::lock(lock, Patience::Endless, pc);
@@ -79,7 +81,7 @@ macro_rules! uses_stream {
             extern "C" fn before(arguments: &[Stream; 6], pc: u64) -> *mut c_void {
                 let _ = arguments;
                 wait_for(uses_stream!(@stream arguments $stream), pc);
-                real::found!($name, None)
+                real::found!(next, $name, None)
             }
             naked_asm!(
                 ".cfi_startproc",

@@ -3,6 +3,8 @@
 //! A notification does not choose whom it wakes. It leaves a token, which any thread may take that was waiting at the
 //! time. The schedule decides who takes it.
 
+use threadbare_trace::ThreadIndex;
+
 use crate::schedule::scheduler::Scheduler;
 use crate::schedule::wait::Wait;
 
@@ -66,6 +68,18 @@ impl Wakeups {
 }
 
 impl Scheduler {
+    /// A thread that waits at `address` and that nothing lets go: more threads wait than there are tokens.
+    pub fn left_waiting(&self, address: u64) -> Option<ThreadIndex> {
+        let is_left = |&index: &ThreadIndex| {
+            let thread = &self.threads[index];
+            let waits = matches!(thread.wait, Wait::Wakeup { address: of, .. } if of == address);
+            let is_cancelled = thread.cancellable && thread.cancellation.is_due();
+            waits && thread.deadline.is_none() && !thread.woken && !is_cancelled
+        };
+        let tokens = self.wakeups.tokens.iter().filter(|token| token.address == address).count();
+        self.alive.iter().filter(is_left).nth(tokens)
+    }
+
     /// Wakes up to `max` of the threads that wait at `address`; returns how many.
     pub fn notify(&mut self, address: u64, max: u64, wanted: u32) -> u64 {
         let waits = |wait: &Wait| matches!(*wait, Wait::Wakeup { address: of, mask, .. } if of == address && mask & wanted != 0);

@@ -30,6 +30,9 @@ pub fn lines(code: &UserCode<'_>) -> Vec<Text> {
         }
         _ => {}
     }
+    if end.failure().is_some() && code.trace.has_one_thread() {
+        lines.push(plain("no threads were started: this does not depend on a schedule".into()));
+    }
     lines
 }
 

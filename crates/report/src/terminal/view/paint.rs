@@ -38,7 +38,7 @@ impl Text {
     /// Appends text. Control characters become blanks, because the source code or a message could move the cursor with
     /// them.
     pub fn then(mut self, style: Style, text: &str) -> Text {
-        let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let shown = text.chars().map(|c| if crate::is_invisible(c) { ' ' } else { c }).collect();
         self.spans.push((style, shown));
         self
     }

@@ -1,6 +1,8 @@
 //! Turns events into rows: the lines that a thread executed, with what it read and wrote there.
 
-use threadbare_trace::{End, Event, EventKind, Failure, FailureKind, Outcome, ThreadIndex, TracePlace};
+use threadbare_trace::{
+    End, Event, EventKind, Failure, FailureKind, Outcome, Pending, ThreadIndex, TracePlace,
+};
 
 use super::stretch::{Stretch, stretches};
 use super::words::{self, Detail};
@@ -203,7 +205,17 @@ fn add_end<'a>(code: &UserCode<'a>, blocks: &mut Vec<Block<'a>>) {
             }
         }
         End::Failed(Failure { kind: FailureKind::Livelock, .. }) => {}
-        End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } if !at.location.is_none() => {
+        End::Failed(Failure { kind: FailureKind::DataRace, at, .. }) => {
+            for &Pending { thread, location, stack, .. } in code.trace.racing() {
+                if thread != at.thread {
+                    add_failure(code, blocks, &TracePlace { thread, location, stack });
+                }
+            }
+            add_failure(code, blocks, at);
+        }
+        End::Failed(Failure { at, .. }) | End::Unsupported { at, .. }
+            if !at.location.is_none() || code.of_failure(at).is_some() =>
+        {
             add_failure(code, blocks, at);
         }
         _ => {}

@@ -245,7 +245,7 @@ livelock
 /// `strlen` and the headers it is inlined from are nobody's idea of where their program failed.
 #[test]
 fn library_frames_give_way_to_the_callers_line() {
-    let mut run = Run::new(0, 20, &[(12, "return length(name);")]);
+    let mut run = Run::new(1, 20, &[(12, "return length(name);")]);
     let header =
         Frame { function: "strlen".into(), file: "/usr/include/string.h".into(), line: 9, column: 1 };
     let libc = Frame { function: "__strlen_avx2".into(), ..Frame::default() };
