@@ -164,6 +164,8 @@ pub struct Control {
     pub races: AtomicU32,
     /// Entries of the table of [`Code`], which the tool fills before the program starts.
     pub code: AtomicU64,
+    /// What the run was seen to depend on, a bit for each [`Influence`](threadbare_trace::Influence).
+    pub influences: AtomicU32,
 }
 
 /// Code of a standard library that is compiled into the program.
