@@ -18,7 +18,7 @@ use rustix::process::{
 };
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::{End, FailureKind, Plan};
+use threadbare_trace::{End, FailureKind, Influence, Plan};
 use threadbare_wire::{self as wire, Code, message};
 
 use crate::ending::{self, RunEnd};
@@ -190,6 +190,11 @@ impl Worker {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server.id())).unwrap_or_default();
         worker.program = Program::from_maps(&target.program, &maps)?;
         Ok(worker)
+    }
+
+    /// What the last run was seen to depend on besides its plan.
+    pub fn influences(&self) -> impl Iterator<Item = Influence> {
+        Influence::in_set(self.memory.control().influences.load(Ordering::Relaxed))
     }
 
     /// The program as it is loaded.

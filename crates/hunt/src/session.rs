@@ -356,6 +356,7 @@ impl<'a> Session<'a> {
         }
         if let Some(failure) = ended.failure() {
             let location = self.worker.program().location(failure.at.pc);
+            self.summary.influences = self.worker.influences().collect();
             self.summary.failed_once = Some(format!("{failure} at {location}"));
         }
     }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use threadbare_executor::PlainRun;
 use threadbare_search::{AnomalyKind, Harm};
-use threadbare_trace::End;
+use threadbare_trace::{End, Influence};
 
 use crate::length::Length;
 use crate::pace::Pace;
@@ -23,6 +23,8 @@ pub struct Summary {
     pub unconfirmed: u64,
     /// The last of them, in words.
     pub failed_once: Option<String>,
+    /// What the program was seen to depend on then, besides its schedule.
+    pub influences: Vec<Influence>,
     /// The most threads that a run had.
     pub threads: u32,
     pub methods: BTreeMap<&'static str, MethodFigures>,
@@ -142,6 +144,7 @@ impl Summary {
             findings: 0,
             unconfirmed: 0,
             failed_once: None,
+            influences: Vec::new(),
             threads: 0,
             methods: BTreeMap::new(),
             exhausted: false,

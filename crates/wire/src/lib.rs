@@ -27,7 +27,7 @@ pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -164,6 +164,8 @@ pub struct Control {
     pub races: AtomicU32,
     /// Entries of the table of [`Code`], which the tool fills before the program starts.
     pub code: AtomicU64,
+    /// What the run was seen to depend on, a bit for each [`Influence`](threadbare_trace::Influence).
+    pub influences: AtomicU32,
 }
 
 /// Code of a standard library that is compiled into the program.

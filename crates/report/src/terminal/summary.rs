@@ -53,10 +53,10 @@ fn search(summary: &Summary) -> String {
     if let Some(words) = &summary.failed_once {
         let runs = counted(summary.unconfirmed, "run");
         lines.push(format!("{runs} failed, but not when the same schedule was forced: {words}"));
-        lines.push(
-            "no finding: it takes more than the schedule (time, files, other processes), or we do not repeat it well"
-                .into(),
-        );
+        let causes = causes(summary);
+        lines.push(format!(
+            "no finding: it takes more than the schedule ({causes}), or we do not repeat it well"
+        ));
     }
     if summary.has_no_threads() {
         lines.push("no threads were started: nothing to schedule".into());
@@ -74,6 +74,15 @@ fn search(summary: &Summary) -> String {
     }
     lines.extend(left_out(summary));
     lines.join("\n")
+}
+
+/// What may have made a run fail that its schedule alone did not.
+fn causes(summary: &Summary) -> String {
+    match summary.influences.iter().map(|influence| influence.text()).collect::<Vec<_>>().as_slice() {
+        [] => "`rdrand`, memory that code without instrumentation shares, the machine".into(),
+        [one] => format!("the program {one}"),
+        [first @ .., last] => format!("the program {} and {last}", first.join(", ")),
+    }
 }
 
 /// The lines about runs that were cut short.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::{End, EventKind, MemoryOrder, Outcome, StackIndex, ThreadIndex};
+use threadbare_trace::{End, EventKind, Influence, MemoryOrder, Outcome, StackIndex, ThreadIndex};
 use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 
 use crate::hooks::calls;
@@ -321,8 +321,14 @@ pub fn restart() {
     control.turns.store(0, Ordering::Relaxed);
     control.switches.store(0, Ordering::Relaxed);
     control.races.store(0, Ordering::Relaxed);
+    control.influences.store(0, Ordering::Relaxed);
     OPEN_WRITE.set(None);
     calls::publish();
+}
+
+/// The run depends on something besides its plan.
+pub fn influenced_by(influence: Influence) {
+    control().influences.fetch_or(influence.bit(), Ordering::Relaxed);
 }
 
 /// Records the blocks that were alive before the first thread.
