@@ -249,6 +249,11 @@ pub fn entry_caller() -> Option<u64> {
     (!modules::is_ours(caller)).then_some(caller)
 }
 
+/// The running thread goes on inside a call that it made when the stack was there, if that is known.
+pub fn go_on_in_call(users_stack_pointer: Option<u64>) {
+    ENTRY.store(users_stack_pointer.unwrap_or(0), Ordering::Relaxed);
+}
+
 /// The program has called a function that does not record where the stack was.
 pub fn enter_unseen() {
     ENTRY.store(0, Ordering::Relaxed);

@@ -450,6 +450,7 @@ fn switch_to(next: ThreadIndex) {
     });
     // SAFETY: `next` is not the running thread, and every thread but that one is suspended.
     unsafe { context::switch(save, load) };
+    calls::go_on_in_call(with_me(|me| me.users_stack_pointer));
     if masks::are_different() {
         masks::adopt();
     }
@@ -486,6 +487,7 @@ pub fn end_thread() -> ! {
 
 /// Runs on the stack of a thread that was picked for the first time: what it is to run.
 pub fn begin_thread() -> (Routine, *mut std::ffi::c_void) {
+    calls::enter_unseen();
     if masks::are_different() {
         masks::adopt();
     }
