@@ -12,6 +12,7 @@ use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::finish;
 use crate::schedule::{scheduler, state};
 use crate::sync::primitives;
+use crate::time::work;
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
@@ -188,6 +189,7 @@ impl Entry {
         let me = scheduler::current();
         scheduler::with_me(|me| me.last_value = self.value);
         state::event(me, &self);
+        work::event(me, &self);
         // An operation was announced with its stack, where the thread still is.
         let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack_index() };
         append(Record {

@@ -1,8 +1,8 @@
 //! Plain memory accesses.
 //!
 //! These are the hottest functions of the runtime. Most accesses are to memory that no other thread uses. So each hook
-//! reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns, does it go on to
-//! [`accessed`]. Before the first thread there are no events, but what is accessed is checked.
+//! counts as work, reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns,
+//! does it go on to [`accessed`]. Before the first thread there are no events, but what is accessed is checked.
 
 use std::sync::atomic::AtomicU8;
 
@@ -14,6 +14,7 @@ use crate::hooks::calls;
 use crate::memory::layout::SHADOW;
 use crate::memory::{gone, learn, shadow};
 use crate::schedule::scheduler::{self, Operation, point};
+use crate::time::work::{self, WORK};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
 pub static WATCH: AtomicU8 = AtomicU8::new(0);
@@ -31,6 +32,7 @@ macro_rules! access {
         #[unsafe(naked)]
         unsafe extern "C" fn $name(address: u64) {
             std::arch::naked_asm!(
+                "inc qword ptr [rip + {work}]",
                 "cmp byte ptr [rip + {watch}], {look}",
                 "jne 4f",
                 "mov rax, rdi",
@@ -49,6 +51,7 @@ macro_rules! access {
                 "mov edx, {size}",
                 "mov ecx, {access}",
                 "jmp {accessed}",
+                work = sym WORK,
                 watch = sym WATCH,
                 entry = sym ENTRY,
                 look = const LOOK,
@@ -185,6 +188,7 @@ fn is_only_checked(pc: u64) -> bool {
 /// # Safety
 /// The program does this access next.
 unsafe fn range(address: u64, pc: u64, len: u64, access: u32) {
+    work::passes_over(len);
     if watch() == LEARN || watch() == LOOK && shadow::is_tracked(address, len) {
         // SAFETY: the caller's promise.
         unsafe { accessed(address, pc, len, access) };
@@ -197,6 +201,7 @@ unsafe fn range(address: u64, pc: u64, len: u64, access: u32) {
 /// # Safety
 /// The program makes this copy next.
 pub unsafe fn copies(from: u64, to: u64, len: u64, pc: u64) {
+    work::passes_over(len);
     let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
     let learns = watch() == LEARN;
     if !(reads || writes || learns) {

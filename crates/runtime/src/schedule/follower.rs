@@ -169,6 +169,13 @@ impl Follower {
         is_near.then(|| (&mut self.watch, self.operations / (max / 8).max(1)))
     }
 
+    /// A thread has looked at a clock. It may be waiting for a time, and that will come.
+    pub fn clock_moves(&mut self) {
+        if let Some((watch, 6..)) = self.livelock_watch() {
+            watch.moves();
+        }
+    }
+
     /// In the second half of the longest run allowed, scheduling is fair. What still goes on at the end then goes on by
     /// itself, and not because a thread is starved.
     pub fn must_be_fair(&self) -> bool {

@@ -28,6 +28,7 @@ use crate::sync::barrier::Generations;
 use crate::sync::cancellation;
 use crate::sync::primitives;
 use crate::sync::wakeups::Wakeups;
+use crate::time::work;
 
 /// What a thread is about to do.
 pub struct Operation {
@@ -239,6 +240,7 @@ struct Chosen {
 fn chosen(operation: &Operation) -> Chosen {
     let me = current();
     state::operates(me, operation);
+    work::operates(operation.kind);
     let pending = log::pending(me);
     log::clear_pending(me);
     with(|sched| {
@@ -446,6 +448,7 @@ fn switch_to(next: ThreadIndex) {
     CURRENT.store(next.number(), Ordering::Relaxed);
     let (save, load) = with(|sched| {
         sched.threads[me].calls = calls::exchange(sched.threads[next].calls);
+        sched.threads[me].work = work::exchange(sched.threads[next].work);
         (sched.threads[me].context, sched.threads[next].context)
     });
     // SAFETY: `next` is not the running thread, and every thread but that one is suspended.

@@ -12,6 +12,7 @@ use crate::os::processors::Affinity;
 use crate::signals::masks;
 use crate::sync::cancellation::Cancellation;
 use crate::sync::thread_end::Duties;
+use crate::time::work::Looks;
 
 /// What a thread runs.
 pub type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -24,6 +25,9 @@ pub struct Thread {
     pub calls: calls::Saved,
     /// Where its own part of the stack ended when it last came to a schedule point, if that is known.
     pub users_stack_pointer: Option<u64>,
+    /// Its work, as of when it last ran.
+    pub work: u64,
+    pub looks: Looks,
     /// What it waits for, if anything.
     pub wait: Wait,
     /// When a timed wait or a sleep is over, in virtual time.
@@ -112,6 +116,8 @@ impl Thread {
             context,
             calls,
             users_stack_pointer: None,
+            work: 0,
+            looks: Looks::default(),
             wait: Wait::Nothing,
             deadline: None,
             timed_out: false,
