@@ -77,6 +77,12 @@ pub fn clear_pending(index: ThreadIndex) {
     unsafe { (*slot::<PendingRecord>(wire::PENDING_OFFSET, index)).kind = 0 };
 }
 
+/// Tells the tool of the shortest sleep that lasted for as long as others could run.
+pub fn set_held_sleep(nanoseconds: Option<u64>) {
+    let word = nanoseconds.map_or(0, |nanoseconds| nanoseconds.saturating_add(1));
+    control().held_sleep.store(word, Ordering::Relaxed);
+}
+
 /// Tells the tool how many threads there have been.
 pub fn set_threads(count: usize) {
     control().pending.store(count as u32, Ordering::Relaxed);
@@ -185,8 +191,9 @@ impl Entry {
         primitives::check(kind, object, pc);
     }
 
-    fn write_as_running(self) {
+    fn write_as_running(mut self) {
         let me = scheduler::current();
+        self.tell_early_end();
         scheduler::with_me(|me| me.last_value = self.value);
         state::event(me, &self);
         work::event(me, &self);
@@ -201,6 +208,16 @@ impl Entry {
             object: self.object,
             value: self.value,
         });
+    }
+}
+
+impl Entry {
+    /// If the time of this wait or sleep was up while others could run, says so.
+    fn tell_early_end(&mut self) {
+        let is_end = self.kind == EventKind::Sleep || self.outcome == Outcome::TimedOut;
+        if is_end && let Some(span) = scheduler::with_me(|me| me.ended_early.take()) {
+            (self.outcome, self.size) = (Outcome::Early, span.to_bits().into());
+        }
     }
 }
 
@@ -323,6 +340,7 @@ pub fn restart() {
     control.turns.store(0, Ordering::Relaxed);
     control.switches.store(0, Ordering::Relaxed);
     control.races.store(0, Ordering::Relaxed);
+    set_held_sleep(None);
     OPEN_WRITE.set(None);
     calls::publish();
 }

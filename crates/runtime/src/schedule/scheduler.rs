@@ -212,8 +212,10 @@ fn wait_for_turn(operation: &Operation) {
         thread.wait = operation.wait;
         thread.deadline = operation.deadline;
         thread.cancellable = operation.cancellable;
-        if operation.deadline.is_some() {
+        if let Some(deadline) = operation.deadline {
+            thread.patience = deadline.saturating_sub(sched.now);
             sched.timed.insert(me);
+            sched.note_held_sleep(me);
         }
         sched.choose().expect("the running thread is alive")
     });
@@ -253,6 +255,7 @@ fn chosen(operation: &Operation) -> Chosen {
             thread.deadline = None;
         }
         let (timed_out, interrupted) = (thread.timed_out, thread.interrupted);
+        thread.ended_early = thread.ended_early.filter(|_| timed_out);
         (thread.timed_out, thread.interrupted) = (false, false);
         if !interrupted {
             sched.interruptions = 0;

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ops::{Index, IndexMut};
 
-use threadbare_trace::{ThreadId, ThreadIndex};
+use threadbare_trace::{Span, ThreadId, ThreadIndex};
 
 use super::context::Context;
 use super::wait::Wait;
@@ -32,7 +32,11 @@ pub struct Thread {
     pub wait: Wait,
     /// When a timed wait or a sleep is over, in virtual time.
     pub deadline: Option<u64>,
+    /// How long such a wait was to last, in nanoseconds.
+    pub patience: u64,
     pub timed_out: bool,
+    /// Its time was up while others could run; how long the wait was to last.
+    pub ended_early: Option<Span>,
     /// Its wait is over for no reason.
     pub woken: bool,
     /// It is to handle a signal, and to wait again.
@@ -120,7 +124,9 @@ impl Thread {
             looks: Looks::default(),
             wait: Wait::Nothing,
             deadline: None,
+            patience: 0,
             timed_out: false,
+            ended_early: None,
             woken: false,
             interrupted: false,
             done: false,
