@@ -163,3 +163,94 @@ impl Strategy for ThenOutlast {
         self.first.dropped() + self.later.as_ref().map_or(0, |later| later.dropped())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use threadbare_trace::{End, Plan};
+
+    use super::*;
+    use crate::general::Sampler;
+
+    fn feedback(held_sleep: Option<u64>) -> Feedback {
+        Feedback {
+            decisions: Vec::new(),
+            threads: Vec::new(),
+            events: 0,
+            learnt: Vec::new(),
+            ended: End::Finished,
+            bound: 0,
+            outlasting: Outlasting::NONE,
+            held_sleep,
+            recording: None,
+        }
+    }
+
+    /// So many runs, and then nothing.
+    struct Finite(u64);
+
+    impl Strategy for Finite {
+        fn name(&self) -> &'static str {
+            "finite"
+        }
+
+        fn ask(&mut self) -> Next {
+            self.0 = match self.0.checked_sub(1) {
+                Some(left) => left,
+                None => return Next::Exhausted,
+            };
+            Next::Run(Schedule::new(Token(self.0), "finite", Plan::default()))
+        }
+
+        fn tell(&mut self, _: Token, _: &Feedback) {}
+
+        fn observe(&mut self, _: &Feedback) {}
+    }
+
+    fn three(_: Settings) -> Box<dyn Strategy> {
+        Box::new(Finite(3))
+    }
+
+    fn endless(settings: Settings) -> Box<dyn Strategy> {
+        Box::new(Sampler::new("endless", settings, |_, random| threadbare_trace::Policy::Random {
+            seed: random.next(),
+        }))
+    }
+
+    /// How many sleeps each of the next runs may outlast, when runs hold back a sleep of this length.
+    fn runs(mut search: ThenOutlast, held_sleep: Option<u64>, count: usize) -> Vec<u32> {
+        let next = || match search.ask() {
+            Next::Run(schedule) => {
+                search.tell(schedule.token, &feedback(held_sleep));
+                Some(schedule.plan.outlasting.sleeps)
+            }
+            Next::Wait | Next::Exhausted => None,
+        };
+        std::iter::from_fn(next).take(count).collect()
+    }
+
+    /// Protects searches of programs that do not sleep, or sleep for long: nothing changes for them.
+    #[test]
+    fn what_cannot_be_outlasted_changes_nothing() {
+        for held in [None, Some(LONGEST + 1)] {
+            let search = ThenOutlast::new(three, endless, Settings::new(Plan::default()));
+            assert_eq!(runs(search, held, 10), [0, 0, 0]);
+        }
+    }
+
+    /// Protects the order: a search that comes to its end goes on with one outlasted sleep in a run, then with two.
+    #[test]
+    fn outlasted_sleeps_come_when_the_rest_is_done() {
+        let search = ThenOutlast::new(three, endless, Settings::new(Plan::default()));
+        let runs = runs(search, Some(LONGEST), 300);
+        assert_eq!((&runs[..3], runs[3], runs[299]), (&[0, 0, 0][..], 1, 2));
+    }
+
+    /// A search without an end keeps most of its runs.
+    #[test]
+    fn outlasted_sleeps_have_a_share_of_an_endless_search() {
+        let search = ThenOutlast::new(endless, endless, Settings::new(Plan::default()));
+        let runs = runs(search, Some(1), 200);
+        assert!(runs[..RUNS_BEFORE as usize].iter().all(|&sleeps| sleeps == 0));
+        assert_eq!(runs.iter().filter(|&&sleeps| sleeps == 1).count() as u64, (200 - RUNS_BEFORE) / SHARE);
+    }
+}

@@ -154,6 +154,26 @@ fn a_program_that_joins_what_it_sleeps_for_is_correct() {
     }
 }
 
+/// Protects the order of findings: one that fails by itself comes first, though the other was found before it.
+#[test]
+fn findings_that_need_time_come_last() {
+    let racy = IN_TIME
+        .replace("static sem_t ready;", "static sem_t ready;\nstatic int count;")
+        .replace(
+            "    sem_post(&ready);",
+            "    sem_post(&ready);\n    int seen = count;\n    count = seen + 1;",
+        )
+        .replace(
+            "    pthread_join(thread, 0);",
+            "    count++;\n    pthread_join(thread, 0);\n    assert(count == 2);",
+        );
+    let (_directory, source) = written(&racy);
+    let Hunted { lines, code } = hunt("hunt", &source, "0", "300runs");
+    assert_eq!((code, lines.len()), (1, 3), "{lines:?}");
+    assert!(lines[0].get("needs").is_none(), "{lines:?}");
+    assert_eq!(lines[1]["needs"][0]["what"], "timeout");
+}
+
 /// Protects the reader of the most common finding in tests with time limits: it says that time had to be up.
 #[test]
 fn a_finding_names_the_wait_that_has_to_time_out() {

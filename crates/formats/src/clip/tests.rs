@@ -171,7 +171,7 @@ fn strange_strings_are_escaped_and_plain_ones_are_not() {
     ];
     for (target, line) in texts {
         let clip = Clip { target: target.into(), ..example() };
-        assert_eq!(clip.to_string().lines().nth(1), Some(line));
+        assert_eq!(clip.to_string().lines().nth(2), Some(line));
         assert_eq!(clip.to_string().parse(), Ok(clip));
     }
     let words = [("", "-"), ("-", r"\-"), ("-x", "-x"), ("a b:c", r"a\sb:c"), ("f<T, U>", r"f<T,\sU>")];
@@ -271,7 +271,7 @@ fn bytes_that_are_not_text_have_a_line_too() {
     let position = EXAMPLE.find("-DFIXED").expect("the example has it");
     bytes[position] = 0xff;
     let error = Clip::read(&bytes).expect_err("the clip is broken");
-    assert_eq!(error.to_string(), "line 3: expected text, found bytes that are not UTF-8");
+    assert_eq!(error.to_string(), "line 4: expected text, found bytes that are not UTF-8");
 }
 
 fn site() -> impl Strategy<Value = ClipSite> {

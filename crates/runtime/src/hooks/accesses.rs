@@ -129,11 +129,13 @@ hook! {
 }
 
 unsafe extern "C" fn read_range(address: u64, len: u64, pc: u64) {
+    work::passes_over(len);
     // SAFETY: the compiler calls this before the program's access.
     unsafe { range(address, pc, len, READ) };
 }
 
 unsafe extern "C" fn write_range(address: u64, len: u64, pc: u64) {
+    work::passes_over(len);
     // SAFETY: the compiler calls this before the program's access.
     unsafe { range(address, pc, len, WRITE) };
 }
@@ -142,12 +144,14 @@ export! {
     /// The `_pc` forms carry a return address of their own.
     unsafe extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
         calls::enter_unseen();
+        work::passes_over(len);
         // SAFETY: the compiler calls this before the program's access.
         unsafe { range(address, pc, len, READ) };
     }
 
     unsafe extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
         calls::enter_unseen();
+        work::passes_over(len);
         // SAFETY: the compiler calls this before the program's access.
         unsafe { range(address, pc, len, WRITE) };
     }
@@ -157,6 +161,7 @@ macro_rules! access_with_pc {
     ($($name:ident: $size:literal, $access:expr;)+) => { export! { $(
         unsafe extern "C" fn $name(address: u64, pc: u64) {
             calls::enter_unseen();
+            work::does(1);
             // SAFETY: the compiler calls this before the program's access.
             unsafe { range(address, pc, $size, $access) };
         }
@@ -188,7 +193,6 @@ fn is_only_checked(pc: u64) -> bool {
 /// # Safety
 /// The program does this access next.
 unsafe fn range(address: u64, pc: u64, len: u64, access: u32) {
-    work::passes_over(len);
     if watch() == LEARN || watch() == LOOK && shadow::is_tracked(address, len) {
         // SAFETY: the caller's promise.
         unsafe { accessed(address, pc, len, access) };
@@ -201,7 +205,6 @@ unsafe fn range(address: u64, pc: u64, len: u64, access: u32) {
 /// # Safety
 /// The program makes this copy next.
 pub unsafe fn copies(from: u64, to: u64, len: u64, pc: u64) {
-    work::passes_over(len);
     let (reads, writes) = (shadow::is_tracked(from, len), shadow::is_tracked(to, len));
     let learns = watch() == LEARN;
     if !(reads || writes || learns) {
