@@ -34,6 +34,7 @@ pub mod location;
 pub mod object;
 pub mod plan;
 mod random;
+mod span;
 pub mod thread;
 pub mod trace;
 
@@ -45,7 +46,8 @@ pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex}
 pub use influence::Influence;
 pub use location::{Frame, Location, Site};
 pub use object::{Object, ObjectName};
-pub use plan::{Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};
+pub use plan::{Extent, Order, Others, Outlasting, Plan, Policy, Step, Tracked, Turns, Until, Weights};
 pub use random::Random;
+pub use span::Span;
 pub use thread::ThreadId;
 pub use trace::{Pending, StackNode, Trace};

@@ -148,6 +148,9 @@ pub struct Control {
     pub turns: AtomicU64,
     /// How often another thread had the turn than the one before, each time a [`Switch`].
     pub switches: AtomicU64,
+    /// The shortest sleep that lasted while others could run, because the plan does not let it be outlasted: its
+    /// nanoseconds and one; 0 if there was none.
+    pub held_sleep: AtomicU64,
     /// In the order in which the run comes to them.
     pub snapshots_wanted: [Wanted; snapshot::MAX_WANTED],
     pub snapshots_taken: AtomicU32,

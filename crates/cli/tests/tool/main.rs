@@ -15,6 +15,7 @@ mod predict;
 mod races;
 mod rank;
 mod rough;
+mod sleeps;
 mod subjects;
 mod support;
 mod timing;

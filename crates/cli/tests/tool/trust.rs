@@ -224,8 +224,7 @@ fn the_command_for_a_replay_is_complete() {
 fn texts_of_a_trace_do_not_reach_the_terminal_raw() {
     let directory = tempfile::tempdir().expect("a directory");
     let name = "x\u{1b}[2J\u{9b}2J\u{202e}";
-    let trace =
-        format!("T0|fork(T1)|1\nT1|w({name})|3\nT0|w({name})|4\nT0|join(T1)|6\n");
+    let trace = format!("T0|fork(T1)|1\nT1|w({name})|3\nT0|w({name})|4\nT0|join(T1)|6\n");
     let trace = write(directory.path(), "names.std", &trace);
     for format in ["text", "list"] {
         let (stdout, stderr, _) = run(&mut tool(&["predict", "--trace", path(&trace), "--format", format]));

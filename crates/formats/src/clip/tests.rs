@@ -20,6 +20,7 @@ message assertion failed: `accounts[i].amount == 200`
 seed 0
 max-events 1000000
 spurious-wakeups 2
+outlasted-sleeps 1 1000000
 
 [sites]
 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -76,6 +77,7 @@ fn example() -> Clip {
         seed: 0,
         max_events: 1_000_000,
         spurious: 2,
+        outlasting: Outlasting { sleeps: 1, longest: 1_000_000 },
         sites: vec![
             site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
             site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
@@ -239,34 +241,34 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 32: expected a line that begins with `finding`, found none before the sections"
+        "line 33: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 13: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+        "line 14: expected one of [sites] [tracked] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 28: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 29: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
     );
-    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 15: expected site 1 to come next, found site 2");
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 16: expected site 1 to come next, found site 2");
     assert_eq!(
         error("account_ring.c:60:5", "account_ring.c"),
-        "line 14: expected a place such as `account.c:42:18`, found `account_ring.c`"
+        "line 15: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
-    assert_eq!(error(" | to->", " to->"), "line 15: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 20: expected one of the 3 sites above, found `@3`");
-    assert_eq!(error("8..16", "16..8"), "line 20: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 21: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 19: expected the end of the line, found `9`");
+    assert_eq!(error(" | to->", " to->"), "line 16: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 21: expected one of the 3 sites above, found `@3`");
+    assert_eq!(error("8..16", "16..8"), "line 21: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 22: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 20: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 19: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 20: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 25: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 25: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 30: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 29: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 26: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 26: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 31: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 30: expected an event kind, found a second blank");
 }
 
 #[test]
@@ -378,6 +380,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 seed,
                 max_events,
                 spurious: seed as u32,
+                outlasting: Outlasting { sleeps: (seed >> 32) as u32, longest: max_events },
                 sites,
                 tracked,
                 steps,
@@ -410,7 +413,7 @@ proptest! {
     ) {
         let text = clip.to_string();
         let lines: Vec<&str> = text.lines().collect();
-        let mut shuffled = String::from("threadbare clip 2\n");
+        let mut shuffled = String::from("threadbare clip 3\n");
         for index in order {
             shuffled.push_str(lines[index.index(lines.len())]);
             shuffled.push('\n');

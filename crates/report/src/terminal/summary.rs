@@ -62,8 +62,11 @@ fn search(summary: &Summary) -> String {
         lines.push("no threads were started: nothing to schedule".into());
     } else if summary.exhausted {
         let Stopped { max_events, time_limit, memory_limit } = summary.stopped;
-        let but =
-            if max_events + time_limit + memory_limit > 0 { ", but not every run to its end" } else { "" };
+        let parts = [
+            (max_events + time_limit + memory_limit > 0, ", but not every run to its end"),
+            (summary.sleeps_held, ", sleeps not outlasted"),
+        ];
+        let but: String = parts.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect();
         lines.push(format!("every schedule of this search was tried{but}"));
     }
     if summary.dropped > 0 {

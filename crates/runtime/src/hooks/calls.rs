@@ -16,6 +16,7 @@ use crate::entry::{library_code, log, modules};
 use crate::hash::Hasher;
 use crate::memory::layout::{self, CALLS, CALLS_SLOT};
 use crate::schedule::carrier::Carrier;
+use crate::time::work;
 
 /// One activation of an instrumented function.
 #[derive(Clone, Copy)]
@@ -115,6 +116,7 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
         top.write(Call { pc: return_address, stack_pointer, node: StackIndex::EMPTY });
         TOP.store(top.add(1), Ordering::Relaxed);
     }
+    work::does(1);
     if log::records_functions() {
         log::function(true, inside);
     }
