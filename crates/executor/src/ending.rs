@@ -64,7 +64,25 @@ fn of_status(status: i32, place: impl FnOnce() -> CodePlace) -> RunEnd {
 
 #[cfg(test)]
 mod tests {
-    use super::harness_words;
+    use threadbare_trace::End;
+
+    use super::{RunEnd, Stop, harness_words, of};
+    use crate::memory::Memory;
+
+    /// Protects users from findings that the tool has made itself: however a process takes the signal of a limit, the run
+    /// was stopped.
+    #[test]
+    fn what_the_tool_does_to_a_run_is_never_a_failure() {
+        let memory = Memory::create().expect("there is memory");
+        let exited = 3 << 8;
+        for status in [libc::SIGXCPU, libc::SIGKILL, libc::SIGTERM, exited, 0] {
+            assert_eq!(of(&memory, status, Some(Stop::AtTimeLimit)), RunEnd::TimeLimit { at: None });
+            assert_eq!(of(&memory, status, Some(Stop::AtMemoryLimit)), RunEnd::MemoryLimit);
+        }
+        for status in [libc::SIGXCPU, exited] {
+            assert!(matches!(of(&memory, status, None), End::Failed(_)));
+        }
+    }
 
     /// Protects that a test which fails without a panic says more than its exit code.
     #[test]

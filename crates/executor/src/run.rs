@@ -113,6 +113,12 @@ impl Run<'_> {
         wire::decode_extents(self.worker.memory().learnt()).unwrap_or_default()
     }
 
+    /// The shortest sleep, in nanoseconds, that lasted for as long as others could run because the plan does not let it be
+    /// outlasted.
+    pub fn held_sleep(&self) -> Option<u64> {
+        self.worker.memory().control().held_sleep.load(Ordering::Relaxed).checked_sub(1)
+    }
+
     /// The whole schedule of the run, as turns.
     pub fn turns(&self) -> Vec<Turns> {
         self.worker.memory().turns()

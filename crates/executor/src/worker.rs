@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::{End, FailureKind, Plan};
+use threadbare_trace::{End, FailureKind, Influence, Plan};
 use threadbare_wire::{self as wire, Code, message};
 
 use crate::ending::{self, RunEnd, Stop};
@@ -196,6 +196,11 @@ impl Worker {
         let opened = Program::open(Path::new(&new));
         let is_instrumented = opened.is_ok_and(|program| program.instrumentation() != Instrumentation::None);
         StartError::Became { program: self.target.program.clone(), new, is_instrumented }
+    }
+
+    /// What the last run was seen to depend on besides its plan.
+    pub fn influences(&self) -> impl Iterator<Item = Influence> {
+        Influence::in_set(self.memory.control().influences.load(Ordering::Relaxed))
     }
 
     /// The program as it is loaded.

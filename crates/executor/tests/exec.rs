@@ -18,7 +18,7 @@ fn ended(built: &Built, scenario: &str) -> End<CodePlace> {
 #[test]
 fn a_run_ends_where_it_becomes_another_program() {
     let built = Built::new("exec.c");
-    for scenario in ["late_sleep", "in_a_thread"] {
+    for scenario in ["late_sleep", "by_number", "in_a_thread"] {
         let ended = ended(&built, scenario);
         assert!(
             matches!(&ended, End::Exec { program, .. } if program.ends_with("/sleep")),
@@ -29,12 +29,6 @@ fn a_run_ends_where_it_becomes_another_program() {
         ("nothing_there", &["-1 No such file or directory 2 1", "-1 No such file or directory 2 2"]),
         ("child", &["0 2 1", "0 2 2"]),
     ]);
-}
-
-/// The tool stops a run by a signal, from which a program that replaced the tested one dies. That is the time limit.
-#[test]
-fn a_signal_of_the_tools_is_never_a_failure() {
-    assert_eq!(ended(&Built::new("exec.c"), "unseen_sleep"), End::TimeLimit { at: None });
 }
 
 /// A program that starts itself anew before its first thread is still the one under test.

@@ -16,6 +16,7 @@
 //! seed 0
 //! max-events 1000000
 //! spurious-wakeups 2
+//! outlasted-sleeps 1 1000000
 //!
 //! [sites]
 //! 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -48,7 +49,7 @@
 //! field   = "directory " text:path | "target " text | "compiler-argument " text | "argument " text
 //!         | "input " number:fingerprint " " text:path
 //!         | "finding " text | "message " text | "seed " number | "max-events " number
-//!         | "spurious-wakeups " number
+//!         | "spurious-wakeups " number | "outlasted-sleeps " number " " number:nanoseconds
 //! site    = index " " word:function " " word:file ":" line ":" column " " word:callee " " nth " | " text
 //!         | index " " number:address
 //! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
@@ -60,7 +61,8 @@
 //!
 //! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once, and
 //!   `input` at most once: without it, standard input is empty.
-//!   `spurious-wakeups` at most once: without it, there are none.
+//!   `spurious-wakeups` at most once: without it, there are none. `outlasted-sleeps` likewise: how many sleeps may end
+//!   though others could run, and how long such a sleep may be.
 //!   `directory` at most once: the directory that the program ran in and that the paths of target and input begin
 //!   at, as seen from the clip's own. Without it, that is where `replay` is called.
 //! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
@@ -79,8 +81,8 @@
 //! and kinds that are not known are errors too, never skipped: a clip that is half understood would replay
 //! something else. So whatever is added bumps [`VERSION`].
 //!
-//! Versions 1 and 2 are still read. They had no `directory`. Version 1 had no form for a site that is an address: it wrote the address as the function, such as
-//! `0x7ffff7e01234`, and left all else empty.
+//! Versions 1 and 2 are still read. They had no `directory` and no outlasted sleeps. Version 1 had no form for a site
+//! that is an address: it wrote the address as the function, such as `0x7ffff7e01234`, and left all else empty.
 
 mod parse;
 #[cfg(test)]
@@ -91,7 +93,7 @@ use std::fmt;
 
 pub use self::parse::ClipError;
 use self::text::{Object, Text, Word};
-use threadbare_trace::{EventKind, Site, ThreadId, index_types};
+use threadbare_trace::{EventKind, Outlasting, Site, ThreadId, index_types};
 
 /// The version of the text form.
 pub const VERSION: u32 = 3;
@@ -124,6 +126,8 @@ pub struct Clip {
     pub max_events: u64,
     /// Waits that may end without a notification.
     pub spurious: u32,
+    /// Sleeps that may end though others could run.
+    pub outlasting: Outlasting,
     /// The places that the rest refers to by index.
     pub sites: Vec<ClipSite>,
     pub tracked: Vec<ClipExtent>,
@@ -223,6 +227,9 @@ impl fmt::Display for Clip {
         writeln!(f, "max-events {}", self.max_events)?;
         if self.spurious > 0 {
             writeln!(f, "spurious-wakeups {}", self.spurious)?;
+        }
+        if self.outlasting != Outlasting::NONE {
+            writeln!(f, "outlasted-sleeps {} {}", self.outlasting.sleeps, self.outlasting.longest)?;
         }
         writeln!(f, "\n[sites]")?;
         for (index, site) in self.sites.iter().enumerate() {

@@ -73,7 +73,7 @@
 //! | version | differs from the next in |
 //! |---|---|
 //! | 1 | A place has no stack. A time limit has no place. A failure has no related places: its message names them, so what a person reads is the same. |
-//! | 2 | It has no failure after 13 and no role after 3. |
+//! | 2 | It has no failure after 13, no role after 3, and no outcome after 3. |
 //! | 3 | This one. |
 //!
 //! # Damaged files

@@ -58,6 +58,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         seed: plan.seed,
         max_events: plan.max_events,
         spurious: plan.spurious,
+        outlasting: plan.outlasting,
         sites: sites.list,
         tracked,
         steps,
@@ -198,6 +199,7 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
         tracked,
         max_events: clip.max_events,
         spurious: clip.spurious,
+        outlasting: clip.outlasting,
         seed: clip.seed,
         ..Plan::default()
     })

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use threadbare_executor::{Limits, Target};
 use threadbare_predict::{ConfirmConfig, Confirming};
+use threadbare_search::outlast::{Make, ThenOutlast};
 use threadbare_search::{Settings, Strategy, StrategyEntry, Tuple};
 use threadbare_trace::Plan;
 
@@ -103,10 +104,17 @@ impl HuntConfig {
             ..Plan::default()
         };
         match &self.strategy {
-            StrategyChoice::Hunt => Box::new(methods::hunt(&Settings::new(plan))),
+            StrategyChoice::Hunt => {
+                let [first, later]: [Make; 2] = [
+                    |settings| Box::new(methods::hunt(&settings)),
+                    |settings| Box::new(methods::hunt_with_outlasting(&settings)),
+                ];
+                Box::new(ThenOutlast::new(first, later, Settings::new(plan)))
+            }
             StrategyChoice::Named { entry, bound, tuples, memory } => {
                 let (bound, tuples, memory) = (*bound, tuples.clone(), *memory);
-                (entry.make)(Settings { plan, bound, tuples, memory })
+                let settings = Settings { plan, bound, tuples, memory };
+                Box::new(ThenOutlast::new(entry.make, entry.make, settings))
             }
             StrategyChoice::Predict(config) => Box::new(Confirming::new(plan, config.clone())),
         }

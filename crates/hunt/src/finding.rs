@@ -12,6 +12,7 @@ use threadbare_search::{Anomaly, AnomalyKind, Harm, Tuple};
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{FailureKind, Frame, ObjectIndex, ObjectName, Pending, ThreadIndex, Trace};
 
+use crate::need::{Need, needs};
 use crate::user_code::UserCode;
 use crate::{Timing, atomic_write, clip};
 
@@ -25,6 +26,8 @@ pub struct Finding {
     pub locations: Vec<SourceLine>,
     pub variables: Vec<String>,
     pub threads: Vec<String>,
+    /// Sleeps that had to be outlasted, and waits that had to time out.
+    pub needs: Vec<Need>,
     pub clip: Option<PathBuf>,
     /// Executions of the target up to and with the one that showed it; 0 without a program.
     pub run: u64,
@@ -98,6 +101,7 @@ impl Finding {
             locations: failure_lines(&trace),
             variables: variables(&trace),
             threads: participants(&trace),
+            needs: needs_of(&trace),
             clip: None,
             run,
             method,
@@ -124,6 +128,7 @@ impl Finding {
             locations: frames.map(SourceLine::of).collect(),
             variables,
             threads,
+            needs: Vec::new(),
             clip: None,
             run: 0,
             method,
@@ -140,7 +145,8 @@ impl Finding {
     pub(crate) fn confirmed(self, trace: Arc<Trace>, harm: Harm, run: u64) -> Finding {
         let failed = trace.end.failure().is_some();
         let failure = if failed { trace.end_text() } else { String::new() };
-        Finding { failure, run, harm: Some(harm), trace: Some(trace), ..self }
+        let needs = needs_of(&trace);
+        Finding { failure, run, needs, harm: Some(harm), trace: Some(trace), ..self }
     }
 
     /// It happened in a program that started no thread: no other schedule would change it.
@@ -186,6 +192,13 @@ fn failure_lines(trace: &Trace) -> Vec<SourceLine> {
     let lines: BTreeSet<SourceLine> =
         UserCode::new(trace, &text).failure_lines().into_iter().map(SourceLine::of).collect();
     lines.into_iter().collect()
+}
+
+/// What had to happen by time in the run.
+fn needs_of(trace: &Trace) -> Vec<Need> {
+    let source = Sources::default();
+    let text = |file: &str, line: u32| source.line(file, line);
+    needs(&UserCode::new(trace, &text))
 }
 
 fn push_new(list: &mut Vec<String>, item: String) {

@@ -37,6 +37,7 @@ mod finding;
 pub mod from_trace;
 mod length;
 pub mod methods;
+pub mod need;
 mod pace;
 mod pipeline;
 mod pool;

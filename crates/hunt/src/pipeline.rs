@@ -149,7 +149,7 @@ impl Strategy for Pipeline {
 #[cfg(test)]
 mod tests {
     use threadbare_executor::CodePlace;
-    use threadbare_trace::{End, Plan};
+    use threadbare_trace::{End, Outlasting, Plan};
 
     use super::*;
 
@@ -187,7 +187,18 @@ mod tests {
 
     fn feedback(ended: RunEnd) -> Feedback {
         let (decisions, threads, learnt) = (Vec::new(), Vec::new(), Vec::new());
-        Feedback { decisions, threads, events: 0, learnt, ended, bound: 0, recording: None }
+        let (outlasting, held_sleep) = (Outlasting::NONE, None);
+        Feedback {
+            decisions,
+            threads,
+            events: 0,
+            learnt,
+            ended,
+            bound: 0,
+            outlasting,
+            held_sleep,
+            recording: None,
+        }
     }
 
     fn failure(message: &str) -> RunEnd {

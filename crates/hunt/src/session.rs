@@ -48,7 +48,8 @@ pub struct Session<'a> {
     unconfirmed: HashMap<FailureKey, u32>,
     pace: Pace,
     tally: Tally,
-    /// Confirmed failures of which it is not known yet whether they depend on timing.
+    /// Confirmed failures of which it is not known yet whether they depend on timing, and those that need a sleep to be
+    /// outlasted or a wait to time out: they come after all others.
     held: Vec<Held>,
     watch: Watch,
     summary: Summary,
@@ -71,6 +72,8 @@ const ENOUGH_WITHOUT_THREADS: u64 = 3;
 const MAX_LOOKS: u32 = 5;
 /// The longest that a run without our scheduling may take.
 const PLAIN_TIME: Duration = Duration::from_secs(5);
+/// A session that wants one finding goes on for so many runs after one that needs something to happen by time.
+const RUNS_FOR_A_BETTER_ONE: u64 = 100;
 
 impl<'a> Session<'a> {
     pub fn new(
@@ -222,7 +225,10 @@ impl<'a> Session<'a> {
     }
 
     fn is_satisfied(&self) -> bool {
-        self.config.stop_at_first && self.summary.findings > 0
+        let is_last_resort = |Held { finding, .. }: &Held| {
+            !finding.needs.is_empty() && self.summary.runs >= finding.run + RUNS_FOR_A_BETTER_ONE
+        };
+        self.config.stop_at_first && (self.summary.findings > 0 || self.held.iter().any(is_last_resort))
     }
 
     /// The next runs, `count` or fewer; none when there is nothing left to try.
@@ -298,9 +304,15 @@ impl<'a> Session<'a> {
 
     /// Reports the failures of which it is known whether they depend on timing; all that are held, if this is the end.
     ///
-    /// An exit code that every run has is held to the end: it is a failure only if some run has another.
+    /// An exit code that every run has is held to the end: it is a failure only if some run has another. So is what needs
+    /// something to happen by time: it comes last, or not at all if one finding is enough.
     fn release(&mut self, is_end: bool) -> Result<(), HuntError> {
-        for Held { key, mut finding, plan } in std::mem::take(&mut self.held) {
+        let mut held = std::mem::take(&mut self.held);
+        held.sort_by_key(|held| !held.finding.needs.is_empty());
+        for Held { key, mut finding, plan } in held {
+            if !finding.needs.is_empty() && self.config.stop_at_first && self.summary.findings > 0 {
+                continue;
+            }
             let is_decided = self.tally.timing(&key).dependence() == Dependence::Depends
                 || key.kind == FailureKind::DataRace;
             if !is_decided
@@ -311,7 +323,8 @@ impl<'a> Session<'a> {
             }
             let code = self.tally.normal_exit_code().filter(|_| !self.config.exit_code_must_be_0);
             let is_normal = code.is_some_and(|code| key.kind == FailureKind::ExitCode(code));
-            let is_due = is_decided || is_end || self.tally.is_enough() && !is_normal;
+            let is_known = is_decided || self.tally.is_enough() && !is_normal;
+            let is_due = is_end || is_known && finding.needs.is_empty();
             if is_end && is_normal {
                 self.summary.normal_exit_code = code;
             } else if is_due {
@@ -358,6 +371,7 @@ impl<'a> Session<'a> {
         }
         if let Some(failure) = ended.failure() {
             let location = self.worker.program().location(failure.at.pc);
+            self.summary.influences = self.worker.influences().collect();
             self.summary.failed_once = Some(format!("{failure} at {location}"));
         }
     }

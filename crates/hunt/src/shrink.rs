@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{FailureKey, RunError, Worker};
-use threadbare_trace::{End, Plan, Policy, Step};
+use threadbare_executor::{FailureKey, Run, RunError, Worker};
+use threadbare_trace::{End, Outcome, Plan, Policy, Step};
 
 // The most that is spent on one failure. It is counted in what the runs do, so that the same failure has the same clip on
 // a slow machine. Together it is about ten seconds.
@@ -19,6 +19,8 @@ struct Shrinking<'w> {
     plan: Plan,
     failure: FailureKey,
     best: Vec<Step>,
+    /// How many waits and sleeps end early in it; `None` if that is not known.
+    early_ends: Option<usize>,
     runs: u64,
     events: u64,
     hanging_runs: u64,
@@ -36,11 +38,13 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
         plan,
         failure: failure.clone(),
         best,
+        early_ends: None,
         runs: 0,
         events: 0,
         hanging_runs: 0,
         longest_run: Duration::ZERO,
     };
+    shrinking.hold_sleeps()?;
     // Without any step at all, then with ever smaller pieces left out.
     shrinking.attempt(Vec::new())?;
     shrinking.leave_out()?;
@@ -49,6 +53,11 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
     plan.steps = best;
     plan.strict = true;
     Ok((plan, runs))
+}
+
+/// How many waits and sleeps ended though others could run.
+fn early_ends(run: &Run<'_>) -> usize {
+    run.records().iter().filter(|record| record.outcome() == Some(Outcome::Early)).count()
 }
 
 impl Shrinking<'_> {
@@ -83,12 +92,33 @@ impl Shrinking<'_> {
         if run.failure().as_ref() != Some(&self.failure) {
             return Ok(false);
         }
-        let steps = run.steps();
-        let better = steps.len() < self.best.len();
+        let (steps, early_ends) = (run.steps(), early_ends(&run));
+        let (shorter, as_short) = (steps.len() < self.best.len(), steps.len() == self.best.len());
+        let better = match self.early_ends {
+            Some(best) => early_ends < best && (shorter || as_short) || early_ends == best && shorter,
+            None => shorter,
+        };
         if better {
-            self.best = steps;
+            (self.best, self.early_ends) = (steps, Some(early_ends));
         }
         Ok(better)
+    }
+
+    /// Lets fewer sleeps be outlasted, if it fails then too.
+    fn hold_sleeps(&mut self) -> Result<(), RunError> {
+        let most = self.plan.outlasting.sleeps;
+        for sleeps in 0..most {
+            self.plan.outlasting.sleeps = sleeps;
+            self.plan.steps = self.best.clone();
+            self.runs += 1;
+            let run = self.worker.run(&self.plan)?;
+            if run.failure().as_ref() == Some(&self.failure) {
+                (self.best, self.early_ends) = (run.steps(), Some(early_ends(&run)));
+                return Ok(());
+            }
+        }
+        self.plan.outlasting.sleeps = most;
+        Ok(())
     }
 
     /// Leaves out runs of steps, from halves down to single ones.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use threadbare_executor::PlainRun;
-use threadbare_search::{AnomalyKind, Harm};
-use threadbare_trace::End;
+use threadbare_search::{AnomalyKind, Feedback, Harm};
+use threadbare_trace::{End, Influence};
 
 use crate::length::Length;
 use crate::pace::Pace;
@@ -24,11 +24,17 @@ pub struct Summary {
     pub unconfirmed: u64,
     /// The last of them, in words.
     pub failed_once: Option<String>,
+    /// What the program was seen to depend on then, besides its schedule.
+    pub influences: Vec<Influence>,
     /// The most threads that a run had.
     pub threads: u32,
     pub methods: BTreeMap<&'static str, MethodFigures>,
     /// Every schedule was tried that would have been.
     pub exhausted: bool,
+    /// Sleeps lasted for as long as others could run, also in the runs that were to outlast the most of them.
+    pub sleeps_held: bool,
+    /// The most sleeps that a run might outlast.
+    outlasting: u32,
     /// Schedules that a strategy gave up for want of memory.
     pub dropped: u64,
     pub stopped: Stopped,
@@ -149,9 +155,12 @@ impl Summary {
             findings: 0,
             unconfirmed: 0,
             failed_once: None,
+            influences: Vec::new(),
             threads: 0,
             methods: BTreeMap::new(),
             exhausted: false,
+            sleeps_held: false,
+            outlasting: 0,
             dropped: 0,
             stopped: Stopped::default(),
             became_another: 0,
@@ -177,6 +186,7 @@ impl Summary {
         self.events += outcome.feedback.events;
         self.threads = self.threads.max(outcome.feedback.threads.len() as u32);
         self.methods.entry(outcome.method).or_default().runs += 1;
+        self.note_sleeps(&outcome.feedback);
         match outcome.ended() {
             End::EventBound => {
                 self.stopped.max_events += 1;
@@ -192,6 +202,15 @@ impl Summary {
             End::Failed(_) => self.failed += 1,
             _ => {}
         }
+    }
+
+    /// What was held back before says nothing any more, once more sleeps may be outlasted.
+    fn note_sleeps(&mut self, feedback: &Feedback) {
+        let sleeps = feedback.outlasting.sleeps;
+        if sleeps > self.outlasting {
+            (self.outlasting, self.sleeps_held) = (sleeps, false);
+        }
+        self.sleeps_held |= sleeps == self.outlasting && feedback.held_sleep.is_some();
     }
 
     pub fn found(&mut self, method: &'static str) {

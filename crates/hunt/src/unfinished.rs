@@ -58,7 +58,7 @@ pub enum Continued {
     /// It came to its end, so it was only long.
     Ended,
     /// It failed, under this plan.
-    Failed(FailureKey, Plan),
+    Failed(FailureKey, Box<Plan>),
     /// It was stopped again.
     Unfinished(Unfinished),
 }
@@ -91,7 +91,7 @@ pub fn go_on(worker: &mut Worker, plan: &Plan, max_events: u64) -> Result<Contin
             Continued::Unfinished(Unfinished { events: run.events(), clip: None })
         }
         _ => match run.failure() {
-            Some(failure) => Continued::Failed(failure, Plan { steps: run.steps(), ..far }),
+            Some(failure) => Continued::Failed(failure, Box::new(Plan { steps: run.steps(), ..far })),
             None => Continued::Ended,
         },
     })

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::{Serialize, Serializer};
+use threadbare_hunt::need::Need;
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{SuiteSummary, TestReport, TestResult};
 use threadbare_hunt::{
@@ -63,6 +64,8 @@ struct FindingLine<'a> {
     locations: Vec<Location<'a>>,
     variables: &'a [String],
     threads: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    needs: Vec<NeedFields<'a>>,
     clip: Option<&'a Path>,
     run: u64,
     method: &'static str,
@@ -109,6 +112,13 @@ struct AnomalyFields<'a> {
 }
 
 #[derive(Serialize)]
+struct NeedFields<'a> {
+    what: &'static str,
+    seconds: f64,
+    location: Option<Location<'a>>,
+}
+
+#[derive(Serialize)]
 struct Location<'a> {
     file: &'a str,
     line: u32,
@@ -124,6 +134,11 @@ impl<'a> FindingLine<'a> {
             column: line.column,
             function: &line.function,
         };
+        let need = |need: &'a Need| NeedFields {
+            what: need.what.name(),
+            seconds: need.span.nanoseconds() as f64 / 1e9,
+            location: need.at.as_ref().map(location),
+        };
         FindingLine {
             r#type: "finding",
             kind: finding.kind.name(),
@@ -132,6 +147,7 @@ impl<'a> FindingLine<'a> {
             locations: finding.locations.iter().map(location).collect(),
             variables: &finding.variables,
             threads: &finding.threads,
+            needs: finding.needs.iter().map(need).collect(),
             clip: finding.clip.as_deref(),
             run: finding.run,
             method: finding.method,
@@ -181,6 +197,7 @@ struct SummaryLine<'a> {
     exhausted: bool,
     #[serde(skip_serializing_if = "is_false")]
     no_threads: bool,
+    sleeps_held: bool,
     #[serde(skip_serializing_if = "is_zero")]
     dropped: u64,
     stopped: StoppedFields,
@@ -286,6 +303,7 @@ impl<'a> SummaryLine<'a> {
                 .collect(),
             exhausted: summary.exhausted,
             no_threads: summary.has_no_threads(),
+            sleeps_held: summary.sleeps_held,
             dropped: summary.dropped,
             stopped: StoppedFields {
                 max_events: summary.stopped.max_events,
@@ -334,6 +352,7 @@ struct TestLine<'a> {
     unconfirmed: u64,
     unfinished: Option<UnfinishedFields<'a>>,
     plain: Option<String>,
+    sleeps_held: bool,
     seconds: f64,
     problem: Option<&'a str>,
 }
@@ -359,6 +378,7 @@ impl<'a> TestLine<'a> {
             unconfirmed: summary.map_or(0, |summary| summary.unconfirmed),
             unfinished: summary.and_then(|summary| summary.unfinished.as_ref()).map(UnfinishedFields::of),
             plain: summary.and_then(|summary| summary.plain.as_ref()).map(|plain| plain.end().to_string()),
+            sleeps_held: summary.is_some_and(|summary| summary.sleeps_held),
             seconds: report.seconds,
             problem,
         }

@@ -58,6 +58,7 @@ mod tests {
             locations,
             variables: Vec::new(),
             threads: Vec::new(),
+            needs: Vec::new(),
             clip: Some("out/bank.clip".into()),
             run: 1,
             method: "rank",

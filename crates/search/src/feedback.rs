@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use threadbare_executor::{Run, RunEnd};
-use threadbare_trace::{EventKind, Extent, StackIndex, Step, ThreadId, ThreadIndex, Trace};
+use threadbare_trace::{EventKind, Extent, Outlasting, StackIndex, Step, ThreadId, ThreadIndex, Trace};
 use threadbare_wire::Record;
 
 use crate::Schedule;
@@ -21,6 +21,10 @@ pub struct Feedback {
     pub ended: RunEnd,
     /// The most events that the run was allowed.
     pub bound: u64,
+    /// The sleeps that the run might outlast.
+    pub outlasting: Outlasting,
+    /// The shortest sleep of the others, in nanoseconds, that lasted while threads could run.
+    pub held_sleep: Option<u64>,
     /// If the schedule asked for it.
     pub recording: Option<Box<Recording>>,
 }
@@ -79,6 +83,8 @@ impl Feedback {
             learnt: run.learnt(),
             ended: run.ended().clone(),
             bound: schedule.plan.max_events,
+            outlasting: schedule.plan.outlasting,
+            held_sleep: run.held_sleep(),
             recording: schedule
                 .traced
                 .then(|| Box::new(Recording { trace: Arc::new(run.trace()), steps: run.steps() })),

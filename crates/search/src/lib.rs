@@ -11,6 +11,7 @@
 //! | [`anomaly`] | what a strategy may conclude besides failures: [`Anomaly`], its [`AnomalyKind`], [`Evidence`] |
 //! | [`knowledge`] | what becomes known of the program as a search goes: shared memory, threads, length |
 //! | [`general`] | the strategies that are no method of their own: `dfs`, `random`, `pct`, `pos`, `surw`, the two bounds |
+//! | [`outlast`] | a search that lets sleeps be outlasted behind all else |
 //! | [`reorder`] | what a trace says of its events, and other schedules of the same events |
 //! | [`tuple`](mod@tuple) | where a schedule stands in a ranking |
 //! | [`backlog`] | schedules still to be tried, in bounded memory |
@@ -36,6 +37,7 @@ pub mod feedback;
 pub mod general;
 pub mod knowledge;
 mod one_worker;
+pub mod outlast;
 pub mod reorder;
 pub mod strategy;
 pub mod tuple;

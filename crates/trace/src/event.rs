@@ -250,6 +250,9 @@ named_bytes! {
         TimedOut = 2, "timed-out";
         /// The operation returned an error, such as unlocking what is not held.
         Error = 3, "error";
+        /// The time of a wait or a sleep was up while other threads could still run, so they were slow. The event's size
+        /// is how long it was to last, as a [`Span`](crate::Span).
+        Early = 4, "early";
     }
 }
 
@@ -261,7 +264,7 @@ pub struct Event {
     /// Meaningful for atomic kinds; [`MemoryOrder::Relaxed`] otherwise.
     pub order: MemoryOrder,
     pub outcome: Outcome,
-    /// Bytes accessed or allocated; 0 where that means nothing.
+    /// Bytes accessed or allocated; the bits of a [`Span`](crate::Span) for [`Outcome::Early`]; 0 where that means nothing.
     pub size: u32,
     pub object: ObjectIndex,
     pub location: LocationIndex,

@@ -17,6 +17,7 @@
 //! | [`trace`] | [`Trace`]: events and the tables they point into |
 //! | [`end`] | [`End`]: how a run ended |
 //! | [`failure`] | [`FailureKind`]: the table of all kinds of failures |
+//! | [`Influence`] | what a run may depend on besides its plan |
 //! | [`hash`] | a fast hash for maps and states |
 
 #[cfg(feature = "arbitrary")]
@@ -28,10 +29,12 @@ pub mod event;
 pub mod failure;
 pub mod hash;
 pub mod index;
+mod influence;
 pub mod location;
 pub mod object;
 pub mod plan;
 mod random;
+mod span;
 pub mod thread;
 pub mod trace;
 
@@ -40,9 +43,11 @@ pub use end::{End, EndKind, Failure, Related, Role, TracePlace};
 pub use event::{Event, EventKind, LockEffect, MemoryOrder, Outcome};
 pub use failure::FailureKind;
 pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex};
+pub use influence::Influence;
 pub use location::{Frame, Location, Site};
 pub use object::{Object, ObjectName};
-pub use plan::{Extent, Order, Others, Plan, Policy, Step, Tracked, Turns, Until, Weights};
+pub use plan::{Extent, Order, Others, Outlasting, Plan, Policy, Step, Tracked, Turns, Until, Weights};
 pub use random::Random;
+pub use span::Span;
 pub use thread::ThreadId;
 pub use trace::{Pending, StackNode, Trace};

@@ -34,6 +34,8 @@ pub struct Plan {
     pub decisions: bool,
     /// How many waits for a condition or a futex may end in a run without a notification.
     pub spurious: u32,
+    /// Which sleeps may end though other threads can run.
+    pub outlasting: Outlasting,
     /// The run is ended after this many events; a livelock if nothing moved by then.
     pub max_events: u64,
     /// Seeds what the program sees as random.
@@ -55,10 +57,26 @@ impl Default for Plan {
             functions: false,
             decisions: false,
             spurious: 0,
+            outlasting: Outlasting::NONE,
             max_events: 1_000_000,
             seed: 0,
         }
     }
+}
+
+/// The sleeps of a run that other threads may outlast: a thread that sleeps goes on before another has done what it
+/// could do in that time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlasting {
+    /// How many, at most.
+    pub sleeps: u32,
+    /// Only sleeps of at most so many nanoseconds.
+    pub longest: u64,
+}
+
+impl Outlasting {
+    /// Every sleep lasts for as long as others can run.
+    pub const NONE: Outlasting = Outlasting { sleeps: 0, longest: 0 };
 }
 
 /// A thread takes `count` turns: in each it does the operation it stands before, and runs on to its next.

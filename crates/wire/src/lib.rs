@@ -27,7 +27,7 @@ pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 8;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -150,6 +150,9 @@ pub struct Control {
     pub turns: AtomicU64,
     /// How often another thread had the turn than the one before, each time a [`Switch`].
     pub switches: AtomicU64,
+    /// The shortest sleep that lasted while others could run, because the plan does not let it be outlasted: its
+    /// nanoseconds and one; 0 if there was none.
+    pub held_sleep: AtomicU64,
     /// In the order in which the run comes to them.
     pub snapshots_wanted: [Wanted; snapshot::MAX_WANTED],
     pub snapshots_taken: AtomicU32,
@@ -166,6 +169,8 @@ pub struct Control {
     pub races: AtomicU32,
     /// Entries of the table of [`Code`], which the tool fills before the program starts.
     pub code: AtomicU64,
+    /// What the run was seen to depend on, a bit for each [`Influence`](threadbare_trace::Influence).
+    pub influences: AtomicU32,
 }
 
 /// Code of a standard library that is compiled into the program.

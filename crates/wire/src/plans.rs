@@ -2,7 +2,8 @@
 
 use crate::words::{Garbled, Words, push_thread};
 use threadbare_trace::{
-    EventKind, Extent, Order, Others, Plan, Policy, Step, ThreadIndex, Tracked, Turns, Until, Weights,
+    EventKind, Extent, Order, Others, Outlasting, Plan, Policy, Step, ThreadIndex, Tracked, Turns, Until,
+    Weights,
 };
 
 const FLAG_STRICT: u64 = 1;
@@ -24,6 +25,8 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
         plan.max_events,
         plan.seed,
         u64::from(plan.spurious),
+        u64::from(plan.outlasting.sleeps),
+        plan.outlasting.longest,
     ];
     words.extend(plan.race.into_iter().flatten());
     push_policy(&mut words, &plan.policy);
@@ -75,6 +78,8 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
     let mut words = Words(words);
     let (flags, max_events, seed) = (words.next()?, words.next()?, words.next()?);
     let spurious = u32::try_from(words.next()?).map_err(|_| Garbled)?;
+    let sleeps = u32::try_from(words.next()?).map_err(|_| Garbled)?;
+    let outlasting = Outlasting { sleeps, longest: words.next()? };
     let race = if flags & FLAG_RACE != 0 { Some([words.next()?, words.next()?]) } else { None };
     let policy = words.policy()?;
     let turns = (0..words.count()?)
@@ -111,6 +116,7 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         functions: flags & FLAG_FUNCTIONS != 0,
         decisions: flags & FLAG_DECISIONS != 0,
         spurious,
+        outlasting,
         max_events,
         seed,
     })

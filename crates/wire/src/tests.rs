@@ -5,8 +5,8 @@ use crate::records::PC_BITS;
 use crate::*;
 use threadbare_trace::arbitrary::{self, kind, number, thread};
 use threadbare_trace::{
-    End, EventKind, Extent, Failure, FailureKind, MemoryOrder, Order, Others, Outcome, Plan, Policy,
-    StackIndex, Step, ThreadIndex, Turns, Until, Weights,
+    End, EventKind, Extent, Failure, FailureKind, MemoryOrder, Order, Others, Outcome, Outlasting, Plan,
+    Policy, StackIndex, Step, ThreadIndex, Turns, Until, Weights,
 };
 
 fn extent() -> impl Strategy<Value = Extent> {
@@ -56,14 +56,17 @@ fn plan() -> impl Strategy<Value = Plan> {
     let turns =
         any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread: ThreadIndex::new(thread), count });
     let steps = (vec(turns, 0..6), vec(step(), 0..6));
-    let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), proptest::option::of(any::<[u64; 2]>()));
+    let outlasting = any::<(u32, u64)>().prop_map(|(sleeps, longest)| Outlasting { sleeps, longest });
+    let numbers =
+        (any::<u64>(), any::<u64>(), any::<u32>(), outlasting, proptest::option::of(any::<[u64; 2]>()));
     (steps, policy(), vec(extent(), 0..6), any::<[bool; 5]>(), numbers).prop_map(
-        |((turns, steps), policy, extents, flags, (max_events, seed, spurious, race))| {
+        |((turns, steps), policy, extents, flags, (max_events, seed, spurious, outlasting, race))| {
             let [strict, learn, functions, decisions, races] = flags;
             Plan {
                 turns,
                 decisions,
                 spurious,
+                outlasting,
                 races,
                 race,
                 steps,

@@ -45,7 +45,7 @@ fn the_one_run_of_a_program_without_threads_is_checked() {
             "{stdout}"
         );
         let clip = finding["clip"].as_str().expect("there is a clip");
-        let (text, stderr, code) = run(&mut tool(&["replay", clip]));
+        let (text, stderr, code) = run(&mut tool(&["replay", "--trust", clip]));
         assert_eq!(code, 1, "{text}{stderr}");
         assert!(text.contains("no threads were started: this does not depend on a schedule"), "{text}");
         assert!(text.contains(&format!("alone{index}.c:{line}")), "{text}");

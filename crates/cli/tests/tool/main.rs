@@ -16,6 +16,7 @@ mod predict;
 mod races;
 mod rank;
 mod rough;
+mod sleeps;
 mod subjects;
 mod support;
 mod timing;

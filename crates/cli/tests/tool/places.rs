@@ -19,7 +19,7 @@ fn objection(program: &str, out: &str, scenario: &str, line: usize) -> Option<St
     if locations.len() != 1 || !is_there(&locations[0]) {
         return Some(format!("{scenario} should be in line {line}: {finding}"));
     }
-    let (view, ..) = run(&mut tool(&["replay", finding["clip"].as_str().expect("a clip")]));
+    let (view, ..) = run(&mut tool(&["replay", "--trust", finding["clip"].as_str().expect("a clip")]));
     let headline = view.lines().nth(1).unwrap_or_default();
     let is_placed = headline.contains(&format!("places.cpp:{line}, thread 0.2"));
     let is_marked = view.contains('✗') && view.contains(&format!("{line} if (is(\"{scenario}\"))"));

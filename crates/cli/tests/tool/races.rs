@@ -43,7 +43,7 @@ fn a_race_has_two_sides() {
         let words = "write of shared.value by thread 0.1 in add (race.c:4), \
                      read of shared.value by thread 0.2 in look (race.c:8)";
         assert_eq!(race["failure"], format!("data race: {words}"));
-        let (view, ..) = run(&mut tool(&["replay", race["clip"].as_str().expect("a clip")]));
+        let (view, ..) = run(&mut tool(&["replay", "--trust", race["clip"].as_str().expect("a clip")]));
         assert_eq!(view.matches('✗').count(), 2, "both sides are marked: {view}");
     }
     let (stdout, stderr, code) = run(tool(&["predict", path(&source)]).args(arguments));

@@ -178,3 +178,34 @@ fn a_compiler_that_takes_all_memory_is_stopped() {
     assert_eq!(code, 2, "{stdout}{stderr}");
     assert!(stderr.contains("does not compile") && stderr.contains("out of memory"), "{stderr}");
 }
+
+/// Fails in its first run alone: it leaves a file for the others.
+const LEAVES_A_FILE: &str = r#"
+#include <assert.h>
+#include <fcntl.h>
+#include <pthread.h>
+static void *leave(void *unused) {
+    assert(open("left", O_CREAT | O_EXCL | O_WRONLY, 0600) < 0);
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, leave, 0);
+    pthread_join(thread, 0);
+    return 0;
+}
+"#;
+
+/// What does not happen again is no finding. What the program was seen to do besides following its schedule is said.
+#[test]
+fn a_failure_that_is_not_repeatable_is_told_with_its_possible_cause() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let temporary = directory.path().join("temporary");
+    std::fs::create_dir(&temporary).expect("a directory");
+    write(directory.path(), "leaves.c", LEAVES_A_FILE);
+    let hunt = ["hunt", "leaves.c", "--budget", "10runs"];
+    let (stdout, stderr, code) = run(tool_in(directory.path(), &hunt).env("TMPDIR", &temporary));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let words = "no finding: it takes more than the schedule (the program writes files)";
+    assert!(stdout.contains(words), "{stdout}{stderr}");
+}

@@ -218,3 +218,30 @@ fn the_command_for_a_replay_is_complete() {
         assert!(stdout.contains(&format!("replay it with: {expected}-out/lost-assertion-")), "{stdout}");
     }
 }
+
+/// The same for the names in a trace.
+#[test]
+fn texts_of_a_trace_do_not_reach_the_terminal_raw() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let name = "x\u{1b}[2J\u{9b}2J\u{202e}";
+    let trace = format!("T0|fork(T1)|1\nT1|w({name})|3\nT0|w({name})|4\nT0|join(T1)|6\n");
+    let trace = write(directory.path(), "names.std", &trace);
+    for format in ["text", "list"] {
+        let (stdout, stderr, _) = run(&mut tool(&["predict", "--trace", path(&trace), "--format", format]));
+        let shown = stdout + &stderr;
+        assert!(shown.contains("predicted") || format == "list", "{shown}");
+        assert!(!shown.contains(['\u{1b}', '\u{9b}', '\u{202e}']), "{shown:?}");
+    }
+    // A trace file may name anything: that of a program whose function has been renamed inside it.
+    let source = write(directory.path(), "lost.c", LOST_UPDATE);
+    let recorded = directory.path().join("run.tbt");
+    run(&mut tool(&["record", path(&source), "--out", path(&recorded)]));
+    let mut bytes = fs::read(&recorded).expect("a trace");
+    let at = bytes.windows(7).position(|window| window == b"counter").expect("the variable");
+    bytes[at..at + 4].copy_from_slice(b"\x1b[2J");
+    fs::write(&recorded, bytes).expect("it can be written");
+    for more in [&[][..], &["--events"]] {
+        let (stdout, stderr, code) = run(tool(&["trace", "show", path(&recorded)]).args(more));
+        assert!(code == 0 && !stdout.contains('\u{1b}'), "{stdout:?}{stderr:?}");
+    }
+}

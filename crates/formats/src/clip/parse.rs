@@ -7,7 +7,7 @@ use super::text::{read_text, read_word};
 use super::{
     Clip, ClipEvent, ClipExtent, ClipInput, ClipSite, ClipStep, ClipUntil, OLDEST_VERSION, SiteIndex, VERSION,
 };
-use threadbare_trace::{EventKind, Site, ThreadId};
+use threadbare_trace::{EventKind, Outlasting, Site, ThreadId};
 
 /// A clip could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +105,7 @@ struct Fields {
     seed: Option<u64>,
     max_events: Option<u64>,
     spurious: Option<u32>,
+    outlasting: Option<Outlasting>,
 }
 
 impl Fields {
@@ -127,6 +128,7 @@ impl Fields {
             "seed" => set(&mut self.seed, key, number(value, "a seed")?),
             "max-events" => set(&mut self.max_events, key, number(value, "a number of events")?),
             "spurious-wakeups" => set(&mut self.spurious, key, number(value, "a number of wake-ups")?),
+            "outlasted-sleeps" => set(&mut self.outlasting, key, outlasting(value)?),
             _ => Err(format!("expected a field such as `target` or `seed`, found `{key}`")),
         }
     }
@@ -145,6 +147,7 @@ impl Fields {
             seed: self.seed.ok_or_else(|| missing("seed"))?,
             max_events: self.max_events.ok_or_else(|| missing("max-events"))?,
             spurious: self.spurious.unwrap_or(0),
+            outlasting: self.outlasting.unwrap_or_default(),
             sites: lists.sites,
             tracked: lists.tracked,
             steps: lists.steps,
@@ -156,6 +159,11 @@ impl Fields {
 fn input(value: &str) -> Result<ClipInput, String> {
     let (fingerprint, path) = value.split_once(' ').unwrap_or((value, ""));
     Ok(ClipInput { path: read_text(path)?, fingerprint: number(fingerprint, "a fingerprint")? })
+}
+
+fn outlasting(value: &str) -> Result<Outlasting, String> {
+    let (sleeps, longest) = value.split_once(' ').unwrap_or((value, ""));
+    Ok(Outlasting { sleeps: number(sleeps, "a number of sleeps")?, longest: number(longest, "nanoseconds")? })
 }
 
 fn set<T>(field: &mut Option<T>, key: &str, value: T) -> Result<(), String> {

@@ -20,6 +20,7 @@ message assertion failed: `accounts[i].amount == 200`
 seed 0
 max-events 1000000
 spurious-wakeups 2
+outlasted-sleeps 1 1000000
 
 [sites]
 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -76,6 +77,7 @@ fn example() -> Clip {
         seed: 0,
         max_events: 1_000_000,
         spurious: 2,
+        outlasting: Outlasting { sleeps: 1, longest: 1_000_000 },
         sites: vec![
             site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
             site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
@@ -158,6 +160,13 @@ fn version_1_is_still_read() {
     assert!(site("0x7ffff7e01234").is_err(), "the short form is of version 2");
 }
 
+/// Protects clips of users: version 2 had no directory.
+#[test]
+fn version_2_is_still_read() {
+    let older = EXAMPLE.replace("clip 3\ndirectory ..\n", "clip 2\n");
+    assert_eq!(older.parse(), Ok(Clip { directory: None, ..example() }));
+}
+
 #[test]
 fn strange_strings_are_escaped_and_plain_ones_are_not() {
     let texts = [
@@ -169,7 +178,7 @@ fn strange_strings_are_escaped_and_plain_ones_are_not() {
     ];
     for (target, line) in texts {
         let clip = Clip { target: target.into(), ..example() };
-        assert_eq!(clip.to_string().lines().nth(1), Some(line));
+        assert_eq!(clip.to_string().lines().nth(2), Some(line));
         assert_eq!(clip.to_string().parse(), Ok(clip));
     }
     let words = [("", "-"), ("-", r"\-"), ("-x", "-x"), ("a b:c", r"a\sb:c"), ("f<T, U>", r"f<T,\sU>")];
@@ -203,63 +212,63 @@ fn errors_say_which_line_and_what_was_expected() {
         EXAMPLE.replacen(from, to, 1).parse::<Clip>().expect_err("the clip is broken").to_string()
     };
     assert_eq!(
-        error("clip 2", "clip 3"),
-        "line 1: the clip is of version 3, and this build of Threadbare reads versions up to 2"
+        error("clip 3", "clip 4"),
+        "line 1: the clip is of version 4, and this build of Threadbare reads versions up to 3"
     );
     assert_eq!(
         error("threadbare", "\nthreadbare"),
-        "line 1: expected a clip, which begins with `threadbare clip 2`"
+        "line 1: expected a clip, which begins with `threadbare clip 3`"
     );
     assert_eq!(
         error("argument 2", "arguments 2"),
-        "line 4: expected a field such as `target` or `seed`, found `arguments`"
+        "line 5: expected a field such as `target` or `seed`, found `arguments`"
     );
     assert_eq!(
         error("input 0xaf63bd4c8601b7df", "input"),
-        "line 5: expected a fingerprint, found `input.txt`"
+        "line 6: expected a fingerprint, found `input.txt`"
     );
-    assert_eq!(error("argument 2", "seed 3"), "line 8: `seed` is there twice");
-    assert_eq!(error("seed 0", "seed x"), "line 8: expected a seed, found `x`");
-    assert_eq!(error("seed 0", "seed -1"), "line 8: expected a seed, found `-1`");
+    assert_eq!(error("argument 2", "seed 3"), "line 9: `seed` is there twice");
+    assert_eq!(error("seed 0", "seed x"), "line 9: expected a seed, found `x`");
+    assert_eq!(error("seed 0", "seed -1"), "line 9: expected a seed, found `-1`");
     assert_eq!(
         error("-DFIXED", "-D\\FIXED"),
-        "line 3: `\\F` is not an escape; a backslash is written `\\\\`"
+        "line 4: `\\F` is not an escape; a backslash is written `\\\\`"
     );
-    assert_eq!(error("-DFIXED", "\\"), "line 3: a backslash at the end of a line is written `\\\\`");
+    assert_eq!(error("-DFIXED", "\\"), "line 4: a backslash at the end of a line is written `\\\\`");
     assert_eq!(
         error("-DFIXED", "\\u{d800}"),
-        "line 3: expected a character's number after `\\u`, such as `\\u{1b}`"
+        "line 4: expected a character's number after `\\u`, such as `\\u{1b}`"
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 31: expected a line that begins with `finding`, found none before the sections"
+        "line 33: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 12: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+        "line 14: expected one of [sites] [tracked] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 27: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 29: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
     );
-    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 14: expected site 1 to come next, found site 2");
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 16: expected site 1 to come next, found site 2");
     assert_eq!(
         error("account_ring.c:60:5", "account_ring.c"),
-        "line 13: expected a place such as `account.c:42:18`, found `account_ring.c`"
+        "line 15: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
-    assert_eq!(error(" | to->", " to->"), "line 14: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 19: expected one of the 3 sites above, found `@3`");
-    assert_eq!(error("8..16", "16..8"), "line 19: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 20: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 18: expected the end of the line, found `9`");
+    assert_eq!(error(" | to->", " to->"), "line 16: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 21: expected one of the 3 sites above, found `@3`");
+    assert_eq!(error("8..16", "16..8"), "line 21: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 22: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 20: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 18: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 20: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 24: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 24: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 29: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 28: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 26: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 26: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 31: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 30: expected an event kind, found a second blank");
 }
 
 #[test]
@@ -269,7 +278,7 @@ fn bytes_that_are_not_text_have_a_line_too() {
     let position = EXAMPLE.find("-DFIXED").expect("the example has it");
     bytes[position] = 0xff;
     let error = Clip::read(&bytes).expect_err("the clip is broken");
-    assert_eq!(error.to_string(), "line 3: expected text, found bytes that are not UTF-8");
+    assert_eq!(error.to_string(), "line 4: expected text, found bytes that are not UTF-8");
 }
 
 fn site() -> impl Strategy<Value = ClipSite> {
@@ -371,6 +380,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 seed,
                 max_events,
                 spurious: seed as u32,
+                outlasting: Outlasting { sleeps: (seed >> 32) as u32, longest: max_events },
                 sites,
                 tracked,
                 steps,
@@ -403,7 +413,7 @@ proptest! {
     ) {
         let text = clip.to_string();
         let lines: Vec<&str> = text.lines().collect();
-        let mut shuffled = String::from("threadbare clip 2\n");
+        let mut shuffled = String::from("threadbare clip 3\n");
         for index in order {
             shuffled.push_str(lines[index.index(lines.len())]);
             shuffled.push('\n');

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use threadbare_trace::{
-    End, Event, Failure, Location, LocationIndex, MemoryOrder, Object, ObjectIndex, Outcome, Related, Role,
-    StackIndex, ThreadIndex, TracePlace, arbitrary,
+    End, Event, Failure, Location, LocationIndex, MemoryOrder, Object, ObjectIndex, Outcome, Outlasting,
+    Related, Role, StackIndex, ThreadIndex, TracePlace, arbitrary,
 };
 
 use super::*;
@@ -114,6 +114,7 @@ fn a_plan_comes_back_from_its_clip() {
         strict: true,
         max_events: 77,
         spurious: 1,
+        outlasting: Outlasting { sleeps: 1, longest: 5 },
         seed: 5,
         ..Plan::default()
     };

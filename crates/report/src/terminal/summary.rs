@@ -57,10 +57,10 @@ fn search(summary: &Summary) -> String {
     if let Some(words) = &summary.failed_once {
         let runs = counted(summary.unconfirmed, "run");
         lines.push(format!("{runs} failed, but not when the same schedule was forced: {words}"));
-        lines.push(
-            "no finding: it takes more than the schedule (time, files, other processes), or we do not repeat it well"
-                .into(),
-        );
+        let causes = causes(summary);
+        lines.push(format!(
+            "no finding: it takes more than the schedule ({causes}), or we do not repeat it well"
+        ));
     }
     if let Some(program) = &summary.became {
         let runs = counted(summary.became_another, "run");
@@ -70,8 +70,11 @@ fn search(summary: &Summary) -> String {
         lines.push("no threads were started: nothing to schedule".into());
     } else if summary.exhausted {
         let Stopped { max_events, time_limit, memory_limit } = summary.stopped;
-        let but =
-            if max_events + time_limit + memory_limit > 0 { ", but not every run to its end" } else { "" };
+        let parts = [
+            (max_events + time_limit + memory_limit > 0, ", but not every run to its end"),
+            (summary.sleeps_held, ", sleeps not outlasted"),
+        ];
+        let but: String = parts.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect();
         lines.push(format!("every schedule of this search was tried{but}"));
     }
     if summary.dropped > 0 {
@@ -82,6 +85,15 @@ fn search(summary: &Summary) -> String {
     }
     lines.extend(left_out(summary));
     lines.join("\n")
+}
+
+/// What may have made a run fail that its schedule alone did not.
+fn causes(summary: &Summary) -> String {
+    match summary.influences.iter().map(|influence| influence.text()).collect::<Vec<_>>().as_slice() {
+        [] => "`rdrand`, memory that code without instrumentation shares, the machine".into(),
+        [one] => format!("the program {one}"),
+        [first @ .., last] => format!("the program {} and {last}", first.join(", ")),
+    }
 }
 
 /// The lines about runs that were cut short.

@@ -5,7 +5,7 @@
 //! outcome  = "PASS" | "FAIL" | "ERROR"
 //! remark   = done [ "; " left-out ] | problem
 //! done     = part { ", " part }           what was done: `200 runs`, `no threads`
-//! left-out = part { ", " part }           what was not: `12 in part`, `none to its end`
+//! left-out = part { ", " part }           what was not: `12 in part`, `none to its end`, `sleeps not outlasted`
 //! ```
 //!
 //! Whatever a search can say of a test is a part of `done` or of `left-out`, and both lists keep their order.
@@ -106,7 +106,8 @@ fn left_out(report: &TestReport) -> Vec<String> {
         (summary.unconfirmed, "failed, but not when the same schedule was forced"),
     ];
     let counted = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-    counted.chain(summary.unfinished.as_ref().map(unfinished)).collect()
+    let sleeps = summary.sleeps_held.then(|| "sleeps not outlasted".to_owned());
+    counted.chain(summary.unfinished.as_ref().map(unfinished)).chain(sleeps).collect()
 }
 
 #[cfg(test)]

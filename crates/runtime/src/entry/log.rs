@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use threadbare_trace::{End, EventKind, MemoryOrder, Outcome, StackIndex, ThreadIndex};
+use threadbare_trace::{End, EventKind, Influence, MemoryOrder, Outcome, StackIndex, ThreadIndex};
 use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
 
 use crate::hooks::calls;
@@ -12,6 +12,7 @@ use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::finish;
 use crate::schedule::{scheduler, state};
 use crate::sync::primitives;
+use crate::time::work;
 
 /// Maps the shared file; says why not.
 pub fn open() -> Result<(), &'static str> {
@@ -74,6 +75,12 @@ pub fn set_pending(index: ThreadIndex, record: PendingRecord) {
 pub fn clear_pending(index: ThreadIndex) {
     // SAFETY: `slot` is inside the mapped file; the tool reads it when the run is over.
     unsafe { (*slot::<PendingRecord>(wire::PENDING_OFFSET, index)).kind = 0 };
+}
+
+/// Tells the tool of the shortest sleep that lasted for as long as others could run.
+pub fn set_held_sleep(nanoseconds: Option<u64>) {
+    let word = nanoseconds.map_or(0, |nanoseconds| nanoseconds.saturating_add(1));
+    control().held_sleep.store(word, Ordering::Relaxed);
 }
 
 /// Tells the tool how many threads there have been.
@@ -184,10 +191,12 @@ impl Entry {
         primitives::check(kind, object, pc);
     }
 
-    fn write_as_running(self) {
+    fn write_as_running(mut self) {
         let me = scheduler::current();
+        self.tell_early_end();
         scheduler::with_me(|me| me.last_value = self.value);
         state::event(me, &self);
+        work::event(me, &self);
         // An operation was announced with its stack, where the thread still is.
         let stack = if self.kind.is_silent() { calls::current() } else { pending(me).stack_index() };
         append(Record {
@@ -199,6 +208,16 @@ impl Entry {
             object: self.object,
             value: self.value,
         });
+    }
+}
+
+impl Entry {
+    /// If the time of this wait or sleep was up while others could run, says so.
+    fn tell_early_end(&mut self) {
+        let is_end = self.kind == EventKind::Sleep || self.outcome == Outcome::TimedOut;
+        if is_end && let Some(span) = scheduler::with_me(|me| me.ended_early.take()) {
+            (self.outcome, self.size) = (Outcome::Early, span.to_bits().into());
+        }
     }
 }
 
@@ -321,8 +340,15 @@ pub fn restart() {
     control.turns.store(0, Ordering::Relaxed);
     control.switches.store(0, Ordering::Relaxed);
     control.races.store(0, Ordering::Relaxed);
+    control.influences.store(0, Ordering::Relaxed);
+    set_held_sleep(None);
     OPEN_WRITE.set(None);
     calls::publish();
+}
+
+/// The run depends on something besides its plan.
+pub fn influenced_by(influence: Influence) {
+    control().influences.fetch_or(influence.bit(), Ordering::Relaxed);
 }
 
 /// Records the blocks that were alive before the first thread.

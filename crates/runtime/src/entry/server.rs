@@ -3,14 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{Extent, ThreadIndex};
+use threadbare_trace::{Extent, Influence, ThreadIndex};
 use threadbare_wire::{SOCKET_FD, message, snapshot};
 
 use crate::entry::log;
 use crate::entry::process::{self, die};
 use crate::hooks::accesses::{LEARN, LOOK, WATCH};
 use crate::memory::{heap, learn, shadow};
-use crate::os::{channels, children, files, identity, leftovers, randomness, system};
+use crate::os::{channels, children, files, identity, io, leftovers, randomness, system};
 use crate::schedule::follower::{self, Follower};
 use crate::schedule::{scheduler, snapshots, state};
 use crate::sync::threads;
@@ -133,6 +133,9 @@ fn start_run() {
     }
     WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);
     log::set_threads(1);
+    if io::has_forked() {
+        log::influenced_by(Influence::Children);
+    }
     for extent in plan.tracked.extents() {
         if let Extent::Fixed { start, len } = *extent {
             shadow::set(start, len, true);

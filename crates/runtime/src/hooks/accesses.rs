@@ -1,8 +1,8 @@
 //! Plain memory accesses.
 //!
 //! These are the hottest functions of the runtime. Most accesses are to memory that no other thread uses. So each hook
-//! reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns, does it go on to
-//! [`accessed`]. Before the first thread there are no events, but what is accessed is checked.
+//! counts as work, reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns,
+//! does it go on to [`accessed`]. Before the first thread there are no events, but what is accessed is checked.
 
 use std::sync::atomic::AtomicU8;
 
@@ -14,6 +14,7 @@ use crate::hooks::calls;
 use crate::memory::layout::SHADOW;
 use crate::memory::{gone, learn, shadow};
 use crate::schedule::scheduler::{self, Operation, point};
+use crate::time::work::{self, WORK};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
 pub static WATCH: AtomicU8 = AtomicU8::new(0);
@@ -31,6 +32,7 @@ macro_rules! access {
         #[unsafe(naked)]
         unsafe extern "C" fn $name(address: u64) {
             std::arch::naked_asm!(
+                "inc qword ptr [rip + {work}]",
                 "cmp byte ptr [rip + {watch}], {look}",
                 "jne 4f",
                 "mov rax, rdi",
@@ -49,6 +51,7 @@ macro_rules! access {
                 "mov edx, {size}",
                 "mov ecx, {access}",
                 "jmp {accessed}",
+                work = sym WORK,
                 watch = sym WATCH,
                 entry = sym ENTRY,
                 look = const LOOK,
@@ -126,11 +129,13 @@ hook! {
 }
 
 unsafe extern "C" fn read_range(address: u64, len: u64, pc: u64) {
+    work::passes_over(len);
     // SAFETY: the compiler calls this before the program's access.
     unsafe { range(address, pc, len, READ) };
 }
 
 unsafe extern "C" fn write_range(address: u64, len: u64, pc: u64) {
+    work::passes_over(len);
     // SAFETY: the compiler calls this before the program's access.
     unsafe { range(address, pc, len, WRITE) };
 }
@@ -139,12 +144,14 @@ export! {
     /// The `_pc` forms carry a return address of their own.
     unsafe extern "C" fn __tsan_read_range_pc(address: u64, len: u64, pc: u64) {
         calls::enter_unseen();
+        work::passes_over(len);
         // SAFETY: the compiler calls this before the program's access.
         unsafe { range(address, pc, len, READ) };
     }
 
     unsafe extern "C" fn __tsan_write_range_pc(address: u64, len: u64, pc: u64) {
         calls::enter_unseen();
+        work::passes_over(len);
         // SAFETY: the compiler calls this before the program's access.
         unsafe { range(address, pc, len, WRITE) };
     }
@@ -154,6 +161,7 @@ macro_rules! access_with_pc {
     ($($name:ident: $size:literal, $access:expr;)+) => { export! { $(
         unsafe extern "C" fn $name(address: u64, pc: u64) {
             calls::enter_unseen();
+            work::does(1);
             // SAFETY: the compiler calls this before the program's access.
             unsafe { range(address, pc, $size, $access) };
         }

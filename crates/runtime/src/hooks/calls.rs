@@ -16,6 +16,7 @@ use crate::entry::{library_code, log, modules};
 use crate::hash::Hasher;
 use crate::memory::layout::{self, CALLS, CALLS_SLOT};
 use crate::schedule::carrier::Carrier;
+use crate::time::work;
 
 /// One activation of an instrumented function.
 #[derive(Clone, Copy)]
@@ -115,6 +116,7 @@ extern "C" fn enter(return_address: u64, stack_pointer: u64, inside: u64) {
         top.write(Call { pc: return_address, stack_pointer, node: StackIndex::EMPTY });
         TOP.store(top.add(1), Ordering::Relaxed);
     }
+    work::does(1);
     if log::records_functions() {
         log::function(true, inside);
     }
@@ -247,6 +249,11 @@ pub fn entry_caller() -> Option<u64> {
     // been written over since, which is no harm.
     let caller = unsafe { (entry as *const u64).read_volatile() };
     (!modules::is_ours(caller)).then_some(caller)
+}
+
+/// The running thread goes on inside a call that it made when the stack was there, if that is known.
+pub fn go_on_in_call(users_stack_pointer: Option<u64>) {
+    ENTRY.store(users_stack_pointer.unwrap_or(0), Ordering::Relaxed);
 }
 
 /// The program has called a function that does not record where the stack was.

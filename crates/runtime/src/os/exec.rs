@@ -18,7 +18,7 @@ use crate::entry::intercept::{export, intercept};
 use crate::entry::log;
 use crate::entry::modules::users_call;
 use crate::entry::real::real;
-use crate::os::system;
+use crate::os::{instructions, system};
 use crate::schedule::ending::{finish, here};
 use crate::schedule::scheduler;
 
@@ -54,7 +54,7 @@ unsafe fn go_on_as(path: &Path, environment: Strings, execute: impl FnOnce(Strin
     let (_kept, environment) = unsafe { with_ours(environment) };
     let end = &log::control().end;
     end.put(&End::Exec { program: path.to_string_lossy().into_owned(), at: here(0) });
-    let result = execute(environment.as_ptr());
+    let result = instructions::left_alone(|| execute(environment.as_ptr()));
     end.clear();
     result
 }

@@ -8,12 +8,12 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use threadbare_trace::EventKind;
+use threadbare_trace::{EventKind, Influence};
 
 use super::descriptors::{self, is_the_tools};
 use super::{channels, system};
 use crate::active;
-use crate::entry::log::Entry;
+use crate::entry::log::{self, Entry};
 use crate::entry::modules::users_call;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler::{self, Operation, Scheduler, point};
@@ -38,6 +38,7 @@ static CHANGES: Carrier<u64> = Carrier::new(0);
 pub fn forked() {
     if active() {
         FORKED.set(true);
+        log::influenced_by(Influence::Children);
     }
 }
 
@@ -50,6 +51,7 @@ pub fn has_forked() -> bool {
 pub fn goes_outside() {
     if active() && scheduler::is_running() {
         USED.set(true);
+        log::influenced_by(Influence::Files);
     }
 }
 
@@ -311,6 +313,7 @@ impl Scheduler {
         if all_own && !has_forked() {
             return false;
         }
+        log::influenced_by(Influence::Outside);
         system::poll(&entries, POLL_MS);
         CHANGES.set(CHANGES.get() + 1);
         self.look_outside()

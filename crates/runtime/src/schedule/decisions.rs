@@ -26,13 +26,14 @@ impl Scheduler {
     }
 
     /// The enabled threads. A thread is enabled if it can run, if its wait may time out, or if its wait may end
-    /// spuriously. A thread that sleeps is not, while any other is.
+    /// spuriously. A thread that sleeps is not, while any other is, unless the plan lets its sleep be outlasted.
     fn alternatives(&self) -> Bits {
         let mut alternatives = Bits::default();
         let may_go = |index: ThreadIndex| {
             self.can_run(index)
                 || !self.threads[index].wait.rules().is_sleep && self.may_expire_early(index)
                 || self.may_wake_spuriously(index)
+                || self.may_be_outlasted(index)
         };
         self.alive.iter().filter(|&index| may_go(index)).for_each(|index| alternatives.insert(index));
         alternatives

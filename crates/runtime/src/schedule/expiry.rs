@@ -2,7 +2,7 @@
 //!
 //! Time passes when nobody can run. A timed wait may also end while others can run, if the schedule says so.
 
-use threadbare_trace::ThreadIndex;
+use threadbare_trace::{Outlasting, Span, ThreadIndex};
 
 use super::scheduler::Scheduler;
 use crate::time::{alarms, timers};
@@ -28,11 +28,51 @@ impl Scheduler {
             return false;
         };
         if self.run_timers(Some(deadline), |sched| sched.can_run(index).then_some(index)).is_none() {
+            let is_early = self.may_go_before(index) && !self.follower.is_expiry_overdue();
             self.advance_to(deadline);
-            self.threads[index].timed_out = true;
+            let thread = &mut self.threads[index];
+            thread.timed_out = true;
+            thread.ended_early = is_early.then(|| Span::of_nanoseconds(thread.patience));
+            self.follower.expires();
         }
         self.ready.insert(index);
         true
+    }
+
+    /// Some thread other than `index` can run.
+    fn may_go_before(&self, index: ThreadIndex) -> bool {
+        self.alive.iter().any(|other| other != index && self.can_run(other))
+    }
+
+    /// Thread `index` sleeps, and the plan lets other threads outlast that.
+    pub fn may_be_outlasted(&self, index: ThreadIndex) -> bool {
+        let thread = &self.threads[index];
+        let Outlasting { longest, .. } = self.follower.plan().outlasting;
+        self.follower.outlastings_left() > 0
+            && thread.wait.rules().is_sleep
+            && thread.patience <= longest
+            && !self.can_run(index)
+            && self.may_expire(index)
+    }
+
+    /// Ends the sleep of `index` though others can run, if it may.
+    pub fn outlast(&mut self, index: ThreadIndex) -> bool {
+        let may = self.may_be_outlasted(index);
+        if may {
+            self.follower.outlasts();
+            self.expire(index);
+        }
+        may
+    }
+
+    /// Notes that thread `index` begins a sleep which lasts while others can run, though they might outlast it.
+    pub fn note_held_sleep(&mut self, index: ThreadIndex) {
+        let thread = &self.threads[index];
+        let is_held =
+            thread.wait.rules().is_sleep && !self.may_be_outlasted(index) && self.may_go_before(index);
+        if is_held {
+            self.follower.holds_sleep(thread.patience);
+        }
     }
 
     /// A wait for a wake-up that the plan lets end without one.
@@ -54,11 +94,13 @@ impl Scheduler {
         may
     }
 
-    /// Thread `index` can go on, or its wait was made to end. A sleep ends no earlier than by itself.
+    /// Thread `index` can go on, or its wait was made to end. A sleep ends no earlier than by itself,
+    /// unless the plan lets it be outlasted.
     pub fn can_be_made_to_run(&mut self, index: ThreadIndex) -> bool {
         self.can_run(index)
             || self.is_ended_by_timer_or_signal(index)
             || !self.sleeps_on(index) && self.expire(index)
+            || self.outlast(index)
             || self.wake_spuriously(index)
     }
 
@@ -182,6 +224,42 @@ mod tests {
             sched.threads[ThreadIndex::MAIN].wait = Wait::Join(FIRST);
             assert!(sched.can_be_made_to_run(FIRST));
             assert_eq!(sched.now, 10);
+        });
+    }
+
+    /// Short sleeps may be outlasted, as often as the plan says; that takes as long as the sleep.
+    #[test]
+    fn outlasted_sleeps_are_counted() {
+        let outlasting = Outlasting { sleeps: 1, longest: 10 };
+        with_threads(3, Plan { outlasting, ..Plan::default() }, |sched| {
+            for (thread, length) in [(FIRST, 10), (SECOND, 11)] {
+                waits_until(sched, thread, Wait::Sleep, length);
+                sched.threads[thread].patience = length;
+            }
+            assert!(!sched.may_be_outlasted(SECOND), "it is too long");
+            assert!(sched.can_be_made_to_run(FIRST));
+            assert_eq!((sched.now, sched.threads[FIRST].ended_early), (10, Some(Span::of_nanoseconds(10))));
+            waits_until(sched, SECOND, Wait::Sleep, 15);
+            sched.threads[SECOND].patience = 5;
+            assert!(!sched.can_be_made_to_run(SECOND), "one was enough");
+        });
+    }
+
+    /// A sleep that lasts for as long as others run is noted, so that a search can say so.
+    #[test]
+    fn sleeps_that_are_held_are_noted() {
+        with_threads(2, Plan::default(), |sched| {
+            waits_until(sched, FIRST, Wait::Sleep, 10);
+            sched.threads[FIRST].patience = 10;
+            sched.note_held_sleep(FIRST);
+            assert_eq!(sched.follower.held_sleep(), Some(10));
+        });
+        let outlasting = Outlasting { sleeps: 1, longest: 10 };
+        with_threads(2, Plan { outlasting, ..Plan::default() }, |sched| {
+            waits_until(sched, FIRST, Wait::Sleep, 10);
+            sched.threads[FIRST].patience = 10;
+            sched.note_held_sleep(FIRST);
+            assert_eq!(sched.follower.held_sleep(), None);
         });
     }
 

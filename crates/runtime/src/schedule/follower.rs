@@ -47,6 +47,12 @@ pub struct Follower {
     alert_at: u64,
     /// Spurious wake-ups so far.
     spurious: u32,
+    /// Sleeps that were outlasted so far.
+    outlasted: u32,
+    /// The shortest sleep that the plan does not let be outlasted, in nanoseconds.
+    held_sleep: Option<u64>,
+    /// Operations done when the time of a wait or a sleep was last up, whoever decided that.
+    last_time_up: u64,
     /// Operations done so far.
     pub(super) operations: u64,
     /// The next of the plan's change points.
@@ -86,6 +92,8 @@ impl Follower {
     /// Goes on with another plan. Its turns begin with the schedule so far.
     pub fn resume(self, plan: Plan) -> Follower {
         let Follower { done, operations, decided, spurious, streak, watch, .. } = self;
+        let Follower { outlasted, held_sleep, last_time_up, .. } = self;
+        log::set_held_sleep(held_sleep);
         let mut follower = Follower::new(plan);
         let mut passed = decided;
         while let Some(turns) = follower.plan.turns.get(follower.turns)
@@ -95,7 +103,8 @@ impl Follower {
             follower.turns += 1;
         }
         let (taken, last_turn) = (passed as u32, operations);
-        Follower { taken, last_turn, done, operations, decided, spurious, streak, watch, ..follower }
+        let times = Follower { outlasted, held_sleep, last_time_up, ..follower };
+        Follower { taken, last_turn, done, operations, decided, spurious, streak, watch, ..times }
     }
 
     /// Turns taken so far.
@@ -169,6 +178,13 @@ impl Follower {
         is_near.then(|| (&mut self.watch, self.operations / (max / 8).max(1)))
     }
 
+    /// A thread has looked at a clock. It may be waiting for a time, and that will come.
+    pub fn clock_moves(&mut self) {
+        if let Some((watch, 6..)) = self.livelock_watch() {
+            watch.moves();
+        }
+    }
+
     /// In the second half of the longest run allowed, scheduling is fair. What still goes on at the end then goes on by
     /// itself, and not because a thread is starved.
     pub fn must_be_fair(&self) -> bool {
@@ -187,6 +203,36 @@ impl Follower {
 
     pub fn wakes_spuriously(&mut self) {
         self.spurious += 1;
+    }
+
+    /// Sleeps that may still be outlasted.
+    pub fn outlastings_left(&self) -> u64 {
+        u64::from(self.plan.outlasting.sleeps - self.outlasted)
+    }
+
+    pub fn outlasts(&mut self) {
+        self.outlasted += 1;
+    }
+
+    /// A sleep of so many nanoseconds lasts for as long as others can run.
+    pub fn holds_sleep(&mut self, nanoseconds: u64) {
+        self.held_sleep = Some(self.held_sleep.map_or(nanoseconds, |before| before.min(nanoseconds)));
+        log::set_held_sleep(self.held_sleep);
+    }
+
+    #[cfg(test)]
+    pub fn held_sleep(&self) -> Option<u64> {
+        self.held_sleep
+    }
+
+    /// The time of a wait or a sleep is up.
+    pub fn expires(&mut self) {
+        self.last_time_up = self.operations;
+    }
+
+    /// No time was up for so long that the others are not slow if one is now.
+    pub fn is_expiry_overdue(&self) -> bool {
+        self.operations - self.last_time_up >= MAX_SLEEP_OPERATIONS
     }
 }
 

@@ -37,6 +37,11 @@ impl Watch {
         self.moving
     }
 
+    /// Something has moved that threads may be waiting for.
+    pub fn moves(&mut self) {
+        self.moving = true;
+    }
+
     /// A thread does something, after so many eighths of the run. `true` if its registers and its stack are to be
     /// looked at too.
     fn note_deed(&mut self, deed: u64, eighths: u64) -> bool {

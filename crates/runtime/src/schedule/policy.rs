@@ -133,6 +133,15 @@ impl Scheduler {
                 }
             }
         }
+        if self.follower.outlastings_left() > 0 && self.follower.random.below(EARLY_TIMEOUT) == 0 {
+            let sleeping: Vec<ThreadIndex> =
+                self.timed.iter().filter(|&index| self.may_be_outlasted(index)).collect();
+            if !sleeping.is_empty() {
+                let index = sleeping[self.follower.random.below(sleeping.len() as u64) as usize];
+                self.outlast(index);
+                return Some(index);
+            }
+        }
         if self.follower.spurious_left() > 0 && self.follower.random.below(SPURIOUS) == 0 {
             let index = ThreadIndex::at(self.follower.random.below(self.threads.len() as u64) as usize);
             if !self.can_run(index) && self.wake_spuriously(index) {
@@ -159,8 +168,13 @@ impl Scheduler {
             self.follower.make_lowest(current());
             self.follower.streak = 0;
         }
+        // A thread that sleeps is no different from one that can run, if its sleep may be outlasted.
+        let mut sleeping = Vec::new();
+        if self.follower.outlastings_left() > 0 {
+            sleeping.extend(self.timed.iter().filter(|&index| self.may_be_outlasted(index)));
+        }
         let mut best: Option<(u64, ThreadIndex)> = None;
-        for index in self.ready.iter() {
+        for index in self.ready.iter().chain(sleeping) {
             let priority = self.follower.priority(index, &self.threads[index].id);
             let id = |index: ThreadIndex| &self.threads[index].id;
             let is_better = best.is_none_or(|(highest, at)| {
@@ -171,7 +185,11 @@ impl Scheduler {
                 best = Some((priority, index));
             }
         }
-        best.map(|(_, index)| index)
+        let (_, next) = best?;
+        if !self.ready.contains(next) {
+            self.outlast(next);
+        }
+        Some(next)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::sync::barrier::Generations;
 use crate::sync::cancellation;
 use crate::sync::primitives;
 use crate::sync::wakeups::Wakeups;
+use crate::time::work;
 
 /// What a thread is about to do.
 pub struct Operation {
@@ -211,8 +212,10 @@ fn wait_for_turn(operation: &Operation) {
         thread.wait = operation.wait;
         thread.deadline = operation.deadline;
         thread.cancellable = operation.cancellable;
-        if operation.deadline.is_some() {
+        if let Some(deadline) = operation.deadline {
+            thread.patience = deadline.saturating_sub(sched.now);
             sched.timed.insert(me);
+            sched.note_held_sleep(me);
         }
         sched.choose().expect("the running thread is alive")
     });
@@ -239,6 +242,7 @@ struct Chosen {
 fn chosen(operation: &Operation) -> Chosen {
     let me = current();
     state::operates(me, operation);
+    work::operates(operation.kind);
     let pending = log::pending(me);
     log::clear_pending(me);
     with(|sched| {
@@ -251,6 +255,7 @@ fn chosen(operation: &Operation) -> Chosen {
             thread.deadline = None;
         }
         let (timed_out, interrupted) = (thread.timed_out, thread.interrupted);
+        thread.ended_early = thread.ended_early.filter(|_| timed_out);
         (thread.timed_out, thread.interrupted) = (false, false);
         if !interrupted {
             sched.interruptions = 0;
@@ -446,10 +451,12 @@ fn switch_to(next: ThreadIndex) {
     CURRENT.store(next.number(), Ordering::Relaxed);
     let (save, load) = with(|sched| {
         sched.threads[me].calls = calls::exchange(sched.threads[next].calls);
+        sched.threads[me].work = work::exchange(sched.threads[next].work);
         (sched.threads[me].context, sched.threads[next].context)
     });
     // SAFETY: `next` is not the running thread, and every thread but that one is suspended.
     unsafe { context::switch(save, load) };
+    calls::go_on_in_call(with_me(|me| me.users_stack_pointer));
     if masks::are_different() {
         masks::adopt();
     }
@@ -486,6 +493,7 @@ pub fn end_thread() -> ! {
 
 /// Runs on the stack of a thread that was picked for the first time: what it is to run.
 pub fn begin_thread() -> (Routine, *mut std::ffi::c_void) {
+    calls::enter_unseen();
     if masks::are_different() {
         masks::adopt();
     }

@@ -113,8 +113,8 @@ pub fn number(sched: &Scheduler) -> u64 {
         state.look_at_output(scheduler::current(), printed);
         let alive = sched.alive.iter().map(|index| state.thread(sched, index)).fold(0, u64::wrapping_add);
         let wakeups = state.wakeups(sched);
-        let shared =
-            [sched.now, sched.signals, randomness::position(), sched.follower.spurious_left(), wakeups];
+        let left = [sched.follower.spurious_left(), sched.follower.outlastings_left()];
+        let shared = [sched.now, sched.signals, randomness::position(), wakeups].into_iter().chain(left);
         mix([state.contents, state.outside, alive, state.ended].into_iter().chain(shared))
     });
     number.unwrap_or(0)

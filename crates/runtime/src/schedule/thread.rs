@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::ops::{Index, IndexMut};
 
-use threadbare_trace::{ThreadId, ThreadIndex};
+use threadbare_trace::{Span, ThreadId, ThreadIndex};
 
 use super::context::Context;
 use super::wait::Wait;
@@ -12,6 +12,7 @@ use crate::os::processors::Affinity;
 use crate::signals::masks;
 use crate::sync::cancellation::Cancellation;
 use crate::sync::thread_end::Duties;
+use crate::time::work::Looks;
 
 /// What a thread runs.
 pub type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
@@ -24,11 +25,18 @@ pub struct Thread {
     pub calls: calls::Saved,
     /// Where its own part of the stack ended when it last came to a schedule point, if that is known.
     pub users_stack_pointer: Option<u64>,
+    /// Its work, as of when it last ran.
+    pub work: u64,
+    pub looks: Looks,
     /// What it waits for, if anything.
     pub wait: Wait,
     /// When a timed wait or a sleep is over, in virtual time.
     pub deadline: Option<u64>,
+    /// How long such a wait was to last, in nanoseconds.
+    pub patience: u64,
     pub timed_out: bool,
+    /// Its time was up while others could run; how long the wait was to last.
+    pub ended_early: Option<Span>,
     /// Its wait is over for no reason.
     pub woken: bool,
     /// It is to handle a signal, and to wait again.
@@ -112,9 +120,13 @@ impl Thread {
             context,
             calls,
             users_stack_pointer: None,
+            work: 0,
+            looks: Looks::default(),
             wait: Wait::Nothing,
             deadline: None,
+            patience: 0,
             timed_out: false,
+            ended_early: None,
             woken: false,
             interrupted: false,
             done: false,

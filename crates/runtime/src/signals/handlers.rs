@@ -181,6 +181,8 @@ pub fn has_handler(signal: c_int) -> bool {
 
 /// Where the kernel delivers a signal to.
 unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    let caller = calls::entry_caller();
+    calls::enter_unseen();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
     let is_answered = unsafe {
         dispatch::takes(signal, &*info, &mut *context) || instructions::takes(signal, &*info, &mut *context)
@@ -211,8 +213,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     // What the program was about to access may be what it would die of.
     log::forget_write();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
-    let fault = unsafe { fault(signal, sent, &*info, &*context) };
-    calls::enter_unseen();
+    let fault = unsafe { fault(signal, sent, caller, &*info, &*context) };
     // The scheduler looks at locks, which are the program's memory. If that is gone, no handler brings it back; and
     // none may be called that finds the scheduler in use.
     if scheduler::is_lent() {
@@ -316,8 +317,14 @@ fn registers(context: &libc::ucontext_t) -> (u64, u64) {
     (registers[libc::REG_RIP as usize] as u64, registers[libc::REG_RSP as usize] as u64)
 }
 
-/// What happened, and where.
-fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucontext_t) -> Fault {
+/// What happened, and where. `caller` is who last called the runtime.
+fn fault(
+    signal: c_int,
+    sent: bool,
+    caller: Option<u64>,
+    info: &libc::siginfo_t,
+    context: &libc::ucontext_t,
+) -> Fault {
     let (pc, stack_pointer) = registers(context);
     // SAFETY: meaningful for faults; for others the union holds other numbers, which are not used.
     let address = unsafe { info.si_addr() } as u64;
@@ -328,10 +335,10 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
     let is_wild_call = is_access && !overflow && address == pc;
     let at = match is_wild_call {
         // SAFETY: a call has just pushed it, and the stack did not overflow.
-        true => in_program(unsafe { (stack_pointer as *const u64).read() }, false),
+        true => in_program(unsafe { (stack_pointer as *const u64).read() }, caller, false),
         // A location is looked up one byte before its address, which for a call is the call itself; a fault is at the
         // instruction.
-        false => in_program(pc + 1, !overflow),
+        false => in_program(pc + 1, caller, !overflow),
     };
     let message = match signal {
         libc::SIGABRT => String::new(),
@@ -345,11 +352,10 @@ fn fault(signal: c_int, sent: bool, info: &libc::siginfo_t, context: &libc::ucon
 /// The place in the program that a fault at `pc` belongs to. What the runtime or a system library does, it does for the
 /// innermost call in the program. Other code that is not instrumented may have a line of its own: that call is the first
 /// on its stack. It is found by unwinding, if the stack `can_unwind`.
-fn in_program(pc: u64, can_unwind: bool) -> CodePlace {
+fn in_program(pc: u64, caller: Option<u64>, can_unwind: bool) -> CodePlace {
     let called_from = || if can_unwind { innermost_instrumented_call() } else { 0 };
     if modules::is_ours(pc) {
-        let caller = calls::entry_caller().map(modules::users_call);
-        return here(caller.unwrap_or_else(called_from));
+        return here(caller.map_or_else(called_from, modules::users_call));
     }
     if modules::is_system(pc) && can_unwind {
         return here(modules::users_call(pc));

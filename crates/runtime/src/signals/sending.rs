@@ -16,7 +16,7 @@ use crate::entry::modules::users_call;
 use crate::schedule::scheduler::{self, Operation, Scheduler, point};
 use crate::schedule::wait::{self, OnSignal, Wait};
 use crate::sync::cancellation;
-use crate::time::alarms;
+use crate::time::{alarms, work};
 
 impl Scheduler {
     /// Signals that thread `index` has been sent, or the process.
@@ -111,7 +111,16 @@ pub fn receive(wanted: u64, deadline: Option<u64>, pc: u64) -> Option<c_int> {
         signal
     });
     Entry::new(EventKind::Sleep, pc, 0).value(signal.unwrap_or(0) as u64).write();
+    if signal.is_some() {
+        hears_of_senders();
+    }
     signal
+}
+
+/// The running thread has had a signal: its clock is not behind that of the thread that sent it.
+fn hears_of_senders() {
+    work::is_signalled(wait::thread_address(scheduler::current()));
+    work::is_signalled(PROCESS);
 }
 
 /// Waits until a handler was called for one of the signals in `wanted`.
@@ -145,6 +154,9 @@ pub fn deliver() {
         sched.take_signals(due);
         due
     });
+    if due != 0 {
+        hears_of_senders();
+    }
     for signal in (1..=64).filter(|&signal| due & bit(signal) != 0) {
         call_handler(signal);
     }

@@ -19,6 +19,7 @@ use crate::schedule::scheduler::{self, Operation, point};
 use crate::schedule::thread::{Routine, Thread};
 use crate::schedule::wait::{self, Wait};
 use crate::signals::masks;
+use crate::time::work;
 
 /// Contexts made ahead, by thread index; the main thread's entry stays empty.
 static CONTEXTS: Carrier<Vec<Option<&'static Context>>> = Carrier::new(Vec::new());
@@ -85,7 +86,9 @@ pub unsafe fn create(
         parent.children += 1;
         let id = parent.id.child(parent.children);
         let start = Some((routine, argument));
-        let thread = Thread { start, detached, handlers, affinity, ..Thread::new(id, context, calls) };
+        let (work, looks) = (work::current(), parent.looks.inherited());
+        let new = Thread::new(id, context, calls);
+        let thread = Thread { start, detached, handlers, affinity, work, looks, ..new };
         sched.add_thread(thread, &Operation::new(EventKind::Begin, address + 1, 0));
     });
     let object = wait::thread_address(index);

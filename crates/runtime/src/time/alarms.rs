@@ -8,6 +8,7 @@ use std::ffi::c_int;
 
 use super::clock::{self, Clock};
 use super::countdown::Countdown;
+use super::work;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler::{self, Scheduler};
 use crate::signals::handlers;
@@ -116,8 +117,9 @@ impl Alarm {
         self.countdown.setting(scheduler::now())
     }
 
-    /// What its clock says.
+    /// What its clock says to the running thread.
     pub fn clock_time(&self) -> u64 {
-        clock::start_of(self.clock).saturating_add(scheduler::now())
+        let elapsed = scheduler::now().saturating_add(work::nanoseconds());
+        clock::start_of(self.clock).saturating_add(elapsed)
     }
 }

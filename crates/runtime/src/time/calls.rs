@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 use threadbare_trace::EventKind;
 
 use super::clock::{self, Clock, SECOND, WALL_START, from_timeval, timespec};
-use super::{alarms, sleep, timers};
+use super::{alarms, sleep, timers, work};
 use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
@@ -19,7 +19,7 @@ type TimeOut = *mut libc::timespec;
 
 intercept! {
     fn clock_gettime(clock: Clock, time: TimeOut) -> c_int {
-        let now = clock::read(clock::start_of(clock));
+        let now = clock::read_by_number(clock);
         // SAFETY: the program promises libc a place for the time.
         unsafe { time.write(timespec(now)) };
         0
@@ -54,7 +54,34 @@ intercept! {
     }
 
     fn clock() -> c_long {
-        (clock::read(0) / 1000) as c_long
+        (clock::read_processor_time() / MICROSECOND) as c_long
+    }
+}
+
+/// Ticks of the clock of `times` in a second.
+const TICKS: u64 = 100;
+
+intercept! {
+    fn getrusage(who: c_int, usage: *mut libc::rusage) -> c_int, calling pass_on {
+        // SAFETY: the program promises libc that its arguments are valid; they are passed on as they are.
+        let result = unsafe { pass_on(who, usage) };
+        if result == 0 {
+            let (user, system) = (timeval(clock::read_processor_time()), timeval(0));
+            // SAFETY: the kernel has just written there.
+            unsafe { ((*usage).ru_utime, (*usage).ru_stime) = (user, system) };
+        }
+        result
+    }
+
+    fn times(usage: *mut libc::tms) -> libc::clock_t {
+        let ticks = |nanoseconds: u64| (nanoseconds / (SECOND / TICKS)) as libc::clock_t;
+        let now = clock::read(clock::start_of(libc::CLOCK_MONOTONIC));
+        if !usage.is_null() {
+            let tms_utime = ticks(work::nanoseconds());
+            // SAFETY: the program promises libc a place for the times.
+            unsafe { usage.write(libc::tms { tms_utime, tms_stime: 0, tms_cutime: 0, tms_cstime: 0 }) };
+        }
+        ticks(now)
     }
 }
 

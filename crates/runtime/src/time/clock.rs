@@ -2,6 +2,7 @@
 
 use std::ffi::c_long;
 
+use super::{alarms, timers, work};
 use crate::schedule::{scheduler, state};
 use crate::sync::Patience;
 
@@ -13,8 +14,6 @@ pub const SECOND: u64 = 1_000_000_000;
 pub const WALL_START: u64 = 1_704_067_200 * SECOND;
 /// What a monotonic clock says then.
 const MONOTONIC_START: u64 = 1000 * SECOND;
-/// Each look at a clock takes this long.
-const LOOK_NS: u64 = 1000;
 
 pub fn nanoseconds(time: &libc::timespec) -> u64 {
     (time.tv_sec.max(0) as u64).saturating_mul(SECOND).saturating_add(time.tv_nsec.max(0) as u64)
@@ -40,13 +39,18 @@ fn since_start(time: u64) -> u64 {
     time.saturating_sub(start)
 }
 
-/// The virtual time of an absolute time; none for none.
+/// The virtual time at which the running thread's clock says so much since the start.
+pub fn virtual_time(time: u64) -> u64 {
+    time.saturating_sub(work::nanoseconds())
+}
+
+/// The virtual time of an absolute time on the running thread's clock; none for none.
 ///
 /// # Safety
 /// `time` is null or points to a time.
 pub unsafe fn deadline(time: Time) -> Option<u64> {
     // SAFETY: the caller's promise.
-    unsafe { time.as_ref() }.map(|time| since_start(nanoseconds(time)))
+    unsafe { time.as_ref() }.map(|time| virtual_time(since_start(nanoseconds(time))))
 }
 
 /// Patience until an absolute time; without one, endless.
@@ -68,14 +72,41 @@ pub unsafe fn after(duration: Time) -> Option<u64> {
     Some(scheduler::now().saturating_add(duration))
 }
 
-/// Reads a clock that said `start` when the program started.
+/// Reads a clock that said `start` when the program started. Every look at a time comes here.
 pub fn read(start: u64) -> u64 {
-    let now = scheduler::with(|sched| {
-        sched.advance_to(sched.now.saturating_add(LOOK_NS));
-        sched.now
-    });
-    state::learns(now);
-    start.saturating_add(now)
+    look();
+    let time = scheduler::now().saturating_add(work::nanoseconds());
+    state::learns(time);
+    start.saturating_add(time)
+}
+
+/// Reads a clock of the processor, which stands still while a thread sleeps.
+pub fn read_processor_time() -> u64 {
+    look();
+    let time = work::nanoseconds();
+    state::learns(time);
+    time
+}
+
+/// The running thread looks at a clock, which takes time. While a timer runs, that time passes for everybody, so that
+/// the timer is over for a thread that does nothing else.
+fn look() {
+    let took = work::look();
+    if timers::are_running() || alarms::are_running() {
+        scheduler::with(|sched| sched.advance_to(sched.now.saturating_add(took)));
+    } else {
+        work::has_looked_for(took);
+    }
+    scheduler::with(|sched| sched.follower.clock_moves());
+}
+
+/// Reads a clock by its number.
+pub fn read_by_number(clock: Clock) -> u64 {
+    // Those of other threads and processes have negative numbers.
+    match clock {
+        libc::CLOCK_PROCESS_CPUTIME_ID | libc::CLOCK_THREAD_CPUTIME_ID | ..0 => read_processor_time(),
+        _ => read(start_of(clock)),
+    }
 }
 
 /// What a clock says when a program starts.

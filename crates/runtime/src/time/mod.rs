@@ -1,8 +1,8 @@
 //! Virtual time: clocks, sleeping, and timers.
 //!
-//! Time stands still while threads run, jumps when all of them wait, and moves a little whenever a clock is read, so
-//! that a loop that waits for a time to come ends. The functions that a program calls are in [`calls`]. Timed waits of
-//! primitives are in `sync` and `os`.
+//! The virtual time stands still while threads run and jumps when a wait ends by time. To it, a clock adds the work of
+//! the thread that looks ([`work`]), so that work takes time and a loop that waits for a time to come ends. The functions
+//! that a program calls are in [`calls`]. Timed waits of primitives are in `sync` and `os`.
 
 pub mod alarms;
 mod calls;
@@ -10,3 +10,4 @@ pub mod clock;
 mod countdown;
 pub mod sleep;
 pub mod timers;
+pub mod work;

@@ -36,8 +36,9 @@ pub fn is_one(descriptor: c_int) -> bool {
     with(descriptor, |_| ()).is_some()
 }
 
-/// How the timer is set, if the descriptor is a timer's.
+/// How the timer is set, if the descriptor is a timer's. That is a look at a clock.
 pub fn setting(descriptor: c_int) -> Option<libc::itimerspec> {
+    clock::read(0);
     with(descriptor, |timer| timer.countdown).map(|countdown| countdown.setting(scheduler::now()))
 }
 
@@ -50,7 +51,7 @@ pub fn set(descriptor: c_int, is_absolute: bool, value: u64, interval: u64) -> O
         timer.countdown.deadline = match is_absolute {
             _ if value == 0 => None,
             false => Some(now.saturating_add(value)),
-            true => Some(value.saturating_sub(clock::start_of(timer.clock))),
+            true => Some(clock::virtual_time(value.saturating_sub(clock::start_of(timer.clock)))),
         };
     })?;
     fire_due(now);

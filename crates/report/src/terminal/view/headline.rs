@@ -6,6 +6,7 @@ use threadbare_trace::{End, Failure, FailureKind, Pending, ThreadIndex, TracePla
 
 use super::paint::{Style, Text};
 use super::words;
+use threadbare_hunt::need::{condition, needs};
 use threadbare_hunt::user_code::{UserCode, UserLine, base_name};
 
 /// The most lines that are shown for each thread of a livelock.
@@ -15,7 +16,9 @@ const MAX_LINES: usize = 6;
 pub fn lines(code: &UserCode<'_>) -> Vec<Text> {
     let end = &code.trace.end;
     let style = if end.failure().is_some() { Style::Alarm } else { Style::Bold };
-    let mut lines = vec![Text::new(style, &code.trace.end_text())];
+    let condition = condition(&needs(code)).filter(|_| end.failure().is_some());
+    let headline = [code.trace.end_text()].into_iter().chain(condition).collect::<Vec<_>>().join(", ");
+    let mut lines = vec![Text::new(style, &headline)];
     let plain = |line: String| Text::new(Style::Plain, &format!("  {line}"));
     match end {
         End::Failed(Failure { kind: FailureKind::Deadlock, .. }) => {

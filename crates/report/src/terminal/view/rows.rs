@@ -149,7 +149,8 @@ fn cell<'a>(code: &UserCode<'a>, stretch: &Stretch) -> Cell<'a> {
             rows.push(Row::new(head));
         }
         let Some(row) = rows.last_mut() else { continue };
-        row.is_telling |= event.outcome == Outcome::TimedOut || event.kind == EventKind::Failure;
+        row.is_telling |=
+            matches!(event.outcome, Outcome::TimedOut | Outcome::Early) || event.kind == EventKind::Failure;
         if let Some(detail) = words::detail(code, event) {
             row.add(detail);
         }

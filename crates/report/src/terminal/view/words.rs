@@ -29,7 +29,8 @@ pub fn detail(code: &UserCode<'_>, event: &Event) -> Option<Detail> {
     }
     match event.outcome {
         Outcome::Failed => return Some("busy".into()),
-        Outcome::TimedOut => return Some("timed out".into()),
+        Outcome::Early if event.kind == EventKind::Sleep => return Some("sleep is outlasted".into()),
+        Outcome::TimedOut | Outcome::Early => return Some("timed out".into()),
         Outcome::Error => return Some("returns an error".into()),
         Outcome::Done => {}
     }

@@ -7,7 +7,7 @@ use std::sync::{
     PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError, TryLockResult, WaitTimeoutResult,
 };
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 static COUNTER: Mutex<u32> = Mutex::new(0);
 static TABLE: RwLock<Vec<u32>> = RwLock::new(Vec::new());
@@ -136,6 +136,35 @@ fn wait_in_vain(time: Duration) {
     let guard = ready.lock().unwrap();
     let (_guard, result): (_, WaitTimeoutResult) = changed.wait_timeout_while(guard, time, |_| true).unwrap();
     assert!(result.timed_out() && start.elapsed() >= time);
+}
+
+/// Work takes time, whoever does it: a division by zero would panic.
+#[test]
+fn rates_can_be_measured() {
+    let (start, wall) = (Instant::now(), SystemTime::now());
+    let work = || (0..20_000u64).map(|number| vec![number].len() as u128).sum::<u128>();
+    let done = work() + thread::spawn(work).join().unwrap();
+    assert!(done / start.elapsed().as_micros() < done);
+    assert!(done / wall.elapsed().unwrap().as_micros() < done);
+    while start.elapsed() < Duration::from_millis(10) {}
+}
+
+/// A time that was sent is not later than what its receiver sees.
+#[test]
+fn time_does_not_run_backwards() {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let latest = Mutex::new(Instant::now());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..5 {
+                *latest.lock().unwrap() = Instant::now();
+            }
+            sender.send((Instant::now(), SystemTime::now())).unwrap();
+        });
+        let (sent, wall) = receiver.recv().unwrap();
+        assert!(Instant::now() >= sent && SystemTime::now() >= wall);
+    });
+    assert!(Instant::now() >= *latest.lock().unwrap());
 }
 
 #[test]
