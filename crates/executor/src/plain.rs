@@ -3,16 +3,19 @@
 //! Some statements need it. "It fails whatever the schedule" is one; it was wrong when it was only assumed. The words
 //! for such a statement come from a [`PlainRun`], and the only way to have one is to make the run.
 //!
-//! It is the same executable with the same arguments, directory, environment and input. Our library is loaded, because
+//! It is the same executable with the same arguments, directory, environment and input, except for a directory of its
+//! own for temporary files. Our library is loaded, because
 //! an instrumented program does not start without one, but it is told nothing, so it hands every call on to libc.
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -52,6 +55,8 @@ impl PlainRun {
     /// Runs the program once. `None` if it cannot be started, or if we were interrupted.
     pub fn make(target: &Target, limits: &Limits) -> Option<PlainRun> {
         let (mut command, text) = plain_command(target).ok()?;
+        let temporary = Temporary::new().ok()?;
+        command.env("TMPDIR", &temporary.0);
         let start = Instant::now();
         let mut process = Group(command.spawn().ok()?);
         let end = process.wait(limits)?;
@@ -113,6 +118,27 @@ impl fmt::Display for PlainEnd {
             PlainEnd::TooLong(time) => write!(f, "no end within {:.1} s", time.as_secs_f64()),
             PlainEnd::TooLarge => f.write_str("more memory than the limit"),
         }
+    }
+}
+
+/// A directory for temporary files, which goes with the run. What it left behind would be in the way of the next.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> io::Result<Temporary> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let name =
+            format!("threadbare-plain-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Temporary(path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What cannot be removed stays, as after any other run of the program.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -106,8 +106,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Goes on to the end, and gives the figures.
+    /// Goes on to the end, and gives the figures. What was found is said also if something went wrong later.
     pub fn run(mut self) -> Result<Summary, HuntError> {
+        let searched = self.search();
+        self.finish()?;
+        searched.map(|()| self.summary)
+    }
+
+    fn search(&mut self) -> Result<(), HuntError> {
         self.probe();
         while let Some((count, length)) = self.next_round() {
             let (first, begun) = (self.summary.runs, Instant::now());
@@ -134,8 +140,7 @@ impl<'a> Session<'a> {
             let progress = Progress { runs: self.summary.runs, findings: self.summary.findings };
             self.say(Event::Progress(progress))?;
         }
-        self.finish()?;
-        Ok(self.summary)
+        Ok(())
     }
 
     /// One short run before the search shows how much time the events of this program take.
