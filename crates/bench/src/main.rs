@@ -7,6 +7,7 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod interrupt;
 mod memory;
 mod pecan;
 mod predict;
@@ -33,6 +34,8 @@ struct Arguments {
 enum Command {
     /// What runs, switches and accesses cost
     Engine,
+    /// How long the tool takes to end when it is interrupted, whatever it does
+    Interrupt,
     /// What runs of ten million events take
     Memory,
     /// The same plan twice, for many plans of every subject: is the log the same, byte for byte?
@@ -97,6 +100,7 @@ enum Command {
 fn main() -> ExitCode {
     let result: Result<bool, Box<dyn Error>> = match Arguments::parse().command {
         Command::Engine => engine::run(),
+        Command::Interrupt => interrupt::run(),
         Command::Memory => memory::run(),
         Command::Determinism { plans } => determinism::run(plans),
         Command::Snapshots => snapshots::run(),

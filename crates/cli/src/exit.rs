@@ -10,5 +10,5 @@ pub const COULD_NOT_RUN: u8 = 2;
 pub const WELL: u8 = 0;
 /// `doctor`: something will not work, or will not be seen.
 pub const WARNINGS: u8 = 1;
-/// Stopped by Ctrl-C before anything was found.
+/// Stopped by an interrupt before anything was found.
 pub const INTERRUPTED: u8 = 130;

@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
+use threadbare_executor::keep;
 use threadbare_program::bounded::{self, ReadError};
 
 use crate::problem::Problem;
@@ -37,6 +38,7 @@ pub fn problem(path: &Path, error: ReadError) -> Problem {
 
 /// Runs a command and collects what it prints. One that prints more than `limit` is stopped.
 pub fn output(command: &mut Command, limit: u64) -> Result<(ExitStatus, Vec<u8>, Vec<u8>), ReadError> {
+    keep(command)?;
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     // Side by side, because a command that fills one of both waits for its reader.

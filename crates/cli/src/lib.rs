@@ -10,6 +10,7 @@ mod doctor;
 mod exit;
 mod files;
 mod input;
+mod interrupt;
 mod output;
 mod predict;
 mod problem;
@@ -22,9 +23,9 @@ mod trust;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
+use threadbare_executor::scratch;
 
 use arguments::{Arguments, Command};
 use problem::Problem;
@@ -32,17 +33,10 @@ use problem::Problem;
 /// The command `threadbare`.
 pub fn threadbare() -> ExitCode {
     let arguments = Arguments::parse();
-    let watches = matches!(
-        arguments.command,
-        Command::Hunt(_)
-            | Command::Predict(_)
-            | Command::Rank(_)
-            | Command::Record(_)
-            | Command::Replay(_)
-            | Command::Doctor(_)
-    );
+    // The compiler takes the place of this process.
+    let is_compiler = matches!(arguments.command, Command::Cc(_) | Command::Cxx(_));
     finish(|| {
-        let cancelled = if watches { watch_for_interrupts()? } else { Arc::default() };
+        let cancelled = if is_compiler { Arc::default() } else { interrupt::watch()? };
         match arguments.command {
             Command::Hunt(options) => session::hunt(&options, &cancelled),
             Command::Predict(options) => predict::run(&options, &cancelled),
@@ -63,27 +57,19 @@ pub fn cargo_threadbare() -> ExitCode {
         return finish(|| cargo::compile(call));
     }
     let command = cargo::Command::parse_from_cargo();
-    finish(|| cargo::run(command, &watch_for_interrupts()?))
+    finish(|| cargo::run(command, &interrupt::watch()?))
 }
 
-/// Set by the first interrupt. The command then stops and reports what it has. A second interrupt ends it at once.
-fn watch_for_interrupts() -> Result<Arc<AtomicBool>, Problem> {
-    let cancelled = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancelled);
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(exit::INTERRUPTED.into());
-        }
-    })?;
-    Ok(cancelled)
-}
-
-/// Runs a command and prints its problem, if there is one.
+/// Runs a command and prints its problem, if there is one. What goes wrong after an interrupt is no problem of its own: a
+/// run was given up, or the user's terminal has interrupted a compiler too.
 fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
     let code = work().unwrap_or_else(|problem| {
+        if interrupt::is_over() {
+            return interrupt::last_words();
+        }
         problem.print();
         exit::COULD_NOT_RUN
     });
-    threadbare_executor::remove_temporary_cache();
+    scratch::remove_all();
     ExitCode::from(code)
 }

@@ -10,19 +10,20 @@ use threadbare_formats::{import, trace_file};
 use threadbare_hunt::from_trace::{self, PredictError};
 use threadbare_hunt::{Budget, Event, StrategyChoice};
 use threadbare_predict::{ConfirmConfig, Pattern, pattern};
-use threadbare_report::Reporter;
 use threadbare_trace::Trace;
 
-use crate::arguments::{OutputOptions, PredictOptions};
+use crate::arguments::PredictOptions;
 use crate::files::{self, PATTERNS_LIMIT, TRACE_LIMIT};
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::trust::Builder;
 use crate::{record, session, target};
 
 pub fn run(options: &PredictOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    interrupt::begin(options.output.reporter("threadbare replay"), Due::session());
     let patterns = patterns(options)?;
     match (&options.trace, &options.target) {
-        (Some(path), _) => predict_from(path, &patterns, &options.output),
+        (Some(path), _) => predict_from(path, &patterns),
         (None, Some(target)) => {
             let subject = target::prepare(target, &options.launch, &options.out)?;
             let strategy = StrategyChoice::Predict(ConfirmConfig {
@@ -52,15 +53,14 @@ fn patterns(options: &PredictOptions) -> Result<Vec<Pattern>, Problem> {
 }
 
 /// Predictions from a trace, with no program to confirm them.
-fn predict_from(path: &Path, patterns: &[Pattern], output: &OutputOptions) -> Result<u8, Problem> {
+fn predict_from(path: &Path, patterns: &[Pattern]) -> Result<u8, Problem> {
     let trace = read_trace(path)?;
-    let mut reporter = output.reporter("threadbare replay");
-    let mut emit = |event: Event<'_>| reporter.report(&event);
+    let mut emit = |event: Event<'_>| interrupt::report(&event);
     let summary = from_trace::predict(trace, patterns, &mut emit).map_err(|error| match error {
         PredictError::Trace(error) => Problem::file("predict from", path, error),
         PredictError::Hunt(error) => error.into(),
     })?;
-    Ok(session::exit_code(&summary, false))
+    Ok(session::exit_code(&summary))
 }
 
 /// Reads a trace in any format. The first bytes and the file name tell which.

@@ -70,7 +70,7 @@ impl From<RunError> for Problem {
                 "the program may have killed its own process group, or the machine ran out of memory;\n\
                  try a smaller input, or --jobs 1",
             ),
-            RunError::PlanTooLarge | RunError::Cancelled => problem,
+            RunError::PlanTooLarge | RunError::Cancelled | RunError::Late => problem,
         }
     }
 }
@@ -102,6 +102,9 @@ impl From<StartError> for Problem {
                 let printed = printed.map(|output| format!("it printed:\n{output}"));
                 let parts: Vec<String> = plain.as_deref().map(by_itself).into_iter().chain(printed).collect();
                 if parts.is_empty() { problem } else { problem.help(parts.join("\n")) }
+            }
+            StartError::TooMuchMemory { .. } => {
+                problem.help("if it needs so much to get there, raise --memory-limit")
             }
             StartError::TooSlow { .. } => problem.help(
                 "if it needs longer to get there, raise --time-limit;\n\

@@ -8,11 +8,11 @@ use threadbare_executor::{Worker, learn};
 use threadbare_formats::trace_file;
 use threadbare_hunt::ending::stopped_at;
 use threadbare_hunt::{Event, atomic_write};
-use threadbare_report::Reporter;
 use threadbare_trace::{Plan, Policy, Trace};
 
 use crate::arguments::{RecordOptions, Schedule};
 use crate::exit;
+use crate::interrupt::{self, Due};
 use crate::output;
 use crate::problem::Problem;
 use crate::target;
@@ -32,13 +32,13 @@ pub fn run(options: &RecordOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, P
     learn(&mut worker, &mut plan)?;
     plan.policy = policy(options.schedule, run.seed);
     let run = worker.run(&plan)?;
-    let mut reporter = threadbare_report::text("threadbare replay");
-    reporter.report(&Event::Output(&run.output(u64::MAX))).map_err(output::problem)?;
+    interrupt::begin(threadbare_report::text("threadbare replay"), Due::Nothing);
+    interrupt::report(&Event::Output(&run.output(u64::MAX))).map_err(output::problem)?;
     let (trace, ended) = (run.trace(), run.ended().clone());
     write(&trace, &options.out)?;
     let stopped_at = stopped_at(&ended, &trace.threads, worker.program());
     let recorded = Event::Recorded { file: &options.out, trace: &trace, stopped_at: stopped_at.as_deref() };
-    reporter.report(&recorded).map_err(output::problem)?;
+    interrupt::report(&recorded).map_err(output::problem)?;
     let failed = trace.end.failure().is_some();
     Ok(if failed { exit::FOUND } else { exit::NOTHING_FOUND })
 }

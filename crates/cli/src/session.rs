@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use threadbare_hunt::{Budget, Event, HuntConfig, HuntError, StrategyChoice, Subject, Summary, run};
-use threadbare_report::Reporter;
 
 use crate::arguments::{HuntOptions, OutputOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
 use crate::exit;
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target;
 use crate::trust::{self, Builder};
@@ -18,6 +18,7 @@ pub const BUDGET: Budget = Budget::runs(2000);
 
 pub fn hunt(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let (program, search) = (&options.program, &options.search);
+    interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let config = program_config(StrategyChoice::Hunt, search, program, cancelled);
     search_and_report(&subject, &config, &search.output, Builder::Compiler)
@@ -25,6 +26,7 @@ pub fn hunt(options: &HuntOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
 
 pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let (program, search) = (&options.program, &options.search);
+    interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let strategy = StrategyChoice::Named {
         entry: options.strategy,
@@ -78,17 +80,16 @@ pub fn search_and_report(
 ) -> Result<u8, Problem> {
     check_directory(&config.out)?;
     let directory = target::current_directory()?;
-    let mut reporter =
-        output.reporter(trust::replay_command(builder, &subject.origin, &directory, &config.out));
-    let mut emit = |event: Event<'_>| reporter.report(&event);
-    let summary = run(subject, config, &mut emit)?;
-    Ok(exit_code(&summary, config.limits.cancelled.load(Ordering::Relaxed)))
+    let replay_command = trust::replay_command(builder, &subject.origin, &directory, &config.out);
+    interrupt::begin(output.reporter(replay_command), Due::session());
+    let summary = run(subject, config, &mut |event: Event<'_>| interrupt::report(&event))?;
+    Ok(exit_code(&summary))
 }
 
 /// The exit code of a session that ended, or was interrupted.
-pub fn exit_code(summary: &Summary, is_cancelled: bool) -> u8 {
+pub fn exit_code(summary: &Summary) -> u8 {
     match summary.findings {
-        0 if is_cancelled => exit::INTERRUPTED,
+        0 if summary.interrupted => exit::INTERRUPTED,
         0 => exit::NOTHING_FOUND,
         _ => exit::FOUND,
     }

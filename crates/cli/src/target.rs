@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 use std::ops::Deref;
+use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tempfile::TempDir;
-use threadbare_executor::{Input, Limits, Target};
+use threadbare_executor::scratch::{self, Scratch};
+use threadbare_executor::{Input, Limits, Target, keep};
 use threadbare_formats::clip::ClipInput;
 use threadbare_hunt::Subject;
 use threadbare_hunt::clip::Origin;
@@ -24,7 +26,7 @@ use crate::trust::TrustedClip;
 pub struct Prepared {
     subject: Subject,
     /// Holds the compiled program.
-    _compiled: Option<TempDir>,
+    _compiled: Option<Scratch>,
 }
 
 impl Deref for Prepared {
@@ -154,14 +156,11 @@ fn name(target: &Path) -> String {
     stem.map_or_else(|| "program".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// What the directories of programs that we compiled begin with.
-const COMPILED: &str = "threadbare-";
-
 /// The program was compiled for one command, and is deleted after it.
 pub fn is_compiled(program: &Path) -> bool {
     let directory = program.parent().filter(|directory| directory.starts_with(std::env::temp_dir()));
     let name = directory.and_then(Path::file_name).unwrap_or_default();
-    name.to_string_lossy().starts_with(COMPILED)
+    name.to_string_lossy().starts_with(scratch::PREFIX)
 }
 
 /// Compiles one file without optimisation, so that every access in the source is one in the program.
@@ -170,26 +169,25 @@ fn compile(
     working_directory: Option<&Path>,
     source: &Path,
     arguments: &[String],
-) -> Result<(PathBuf, TempDir), Problem> {
+) -> Result<(PathBuf, Scratch), Problem> {
     if !working_directory.unwrap_or(Path::new("")).join(source).exists() {
         return Err(Problem::new(format!("no such file: {}", source.display())));
     }
-    let directory = tempfile::Builder::new()
-        .prefix(COMPILED)
-        .tempdir()
+    let directory = Scratch::new()
         .map_err(|error| Problem::file("create a directory in", &std::env::temp_dir(), error))?;
     let program = directory.path().join(source.file_stem().unwrap_or_default());
     let mut command = cc::command(language)?;
     if let Some(directory) = working_directory {
         command.current_dir(directory);
     }
-    let output = command
-        .args(["-O0", "-pthread"])
-        .arg("-o")
-        .arg(&program)
-        .arg(source)
-        .args(arguments)
-        .output()
+    // Its own temporary files go away with the directory, also if it is killed.
+    command.args(["-O0", "-pthread"]).arg("-o").arg(&program).arg(source).args(arguments);
+    command.env("TMPDIR", directory.path());
+    let output = keep(&mut command)
+        .and_then(|()| {
+            limit_memory(&mut command);
+            command.output()
+        })
         .map_err(|error| Problem::new(format!("cannot run the compiler: {error}")))?;
     if !output.status.success() {
         return Err(Problem::new(format!("{} does not compile", source.display()))
@@ -198,10 +196,24 @@ fn compile(
     Ok((program, directory))
 }
 
+/// Bounds the memory of a compiler, which would take all there is for `#include "/dev/zero"`.
+fn limit_memory(command: &mut Command) {
+    const BYTES: u64 = 8 << 30;
+    // SAFETY: between fork and exec, one system call.
+    unsafe {
+        command.pre_exec(|| {
+            let limit = libc::rlimit { rlim_cur: BYTES, rlim_max: BYTES };
+            libc::setrlimit(libc::RLIMIT_AS, &limit);
+            Ok(())
+        });
+    }
+}
+
 pub fn limits(options: &RunOptions, cancelled: &Arc<AtomicBool>) -> Limits {
     Limits {
         time: Duration::from_secs(options.time_limit),
         memory: options.memory_limit.saturating_mul(1 << 20),
         cancelled: Arc::clone(cancelled),
+        ..Limits::default()
     }
 }

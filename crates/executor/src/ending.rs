@@ -8,9 +8,21 @@ use crate::memory::Memory;
 /// The end of a run, with addresses and no names.
 pub type RunEnd = End<CodePlace>;
 
-/// Reads the end of a run from what it said itself or, if it said nothing, from its wait status.
-pub fn of(memory: &Memory, status: i32) -> RunEnd {
-    memory.control().end.get().unwrap_or_else(|| of_status(status, || last_place(memory)))
+/// Why the tool has sent a run a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    AtTimeLimit,
+    AtMemoryLimit,
+}
+
+/// Reads the end of a run from what it said itself. If it said nothing, the wait status counts, unless the tool has
+/// stopped the run: what the tool does is never a failure of the program, however the process took it.
+pub fn of(memory: &Memory, status: i32, stopped: Option<Stop>) -> RunEnd {
+    memory.control().end.get().unwrap_or_else(|| match stopped {
+        Some(Stop::AtTimeLimit) => End::TimeLimit { at: None },
+        Some(Stop::AtMemoryLimit) => End::MemoryLimit,
+        None => of_status(status, || last_place(memory)),
+    })
 }
 
 /// Where a run that said nothing has ended: where it left, or else at its last operation.
@@ -52,7 +64,25 @@ fn of_status(status: i32, place: impl FnOnce() -> CodePlace) -> RunEnd {
 
 #[cfg(test)]
 mod tests {
-    use super::harness_words;
+    use threadbare_trace::End;
+
+    use super::{RunEnd, Stop, harness_words, of};
+    use crate::memory::Memory;
+
+    /// Protects users from findings that the tool has made itself: however a process takes the signal of a limit, the run
+    /// was stopped.
+    #[test]
+    fn what_the_tool_does_to_a_run_is_never_a_failure() {
+        let memory = Memory::create().expect("there is memory");
+        let exited = 3 << 8;
+        for status in [libc::SIGXCPU, libc::SIGKILL, libc::SIGTERM, exited, 0] {
+            assert_eq!(of(&memory, status, Some(Stop::AtTimeLimit)), RunEnd::TimeLimit { at: None });
+            assert_eq!(of(&memory, status, Some(Stop::AtMemoryLimit)), RunEnd::MemoryLimit);
+        }
+        for status in [libc::SIGXCPU, exited] {
+            assert!(matches!(of(&memory, status, None), End::Failed(_)));
+        }
+    }
 
     /// Protects that a test which fails without a panic says more than its exit code.
     #[test]

@@ -6,7 +6,7 @@ use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 use threadbare_wire as wire;
 
 use crate::memory::{Memory, anonymous_file};
-use crate::worker::check_limits;
+use crate::server::check_limits;
 
 /// Something that a run needs, and whether it is there.
 pub struct Requirement {

@@ -4,26 +4,27 @@
 //! for such a statement come from a [`PlainRun`], and the only way to have one is to make the run.
 //!
 //! It is the same executable with the same arguments, directory, environment and input, except for a directory of its
-//! own for temporary files. Our library is loaded, because
-//! an instrumented program does not start without one, but it is told nothing, so it hands every call on to libc.
+//! own for temporary files. Our library is loaded, because an instrumented program does not start without one. But it is
+//! told nothing, so it hands every call on to libc.
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use threadbare_program::{Instrumentation, Program};
 use threadbare_trace::FailureKind;
 
+use crate::keeper::{Kept, keep};
 use crate::library;
-use crate::worker::{Limits, Target, before, resident};
+use crate::limits::Limits;
+use crate::processes;
+use crate::scratch::Scratch;
+use crate::server::before;
+use crate::worker::Target;
 
 /// A run that was made without our scheduling.
 #[derive(Clone, Debug)]
@@ -55,11 +56,12 @@ impl PlainRun {
     /// Runs the program once. `None` if it cannot be started, or if we were interrupted.
     pub fn make(target: &Target, limits: &Limits) -> Option<PlainRun> {
         let (mut command, text) = plain_command(target).ok()?;
-        let temporary = Temporary::new().ok()?;
-        command.env("TMPDIR", &temporary.0);
+        // What it leaves behind would be in the way of the next.
+        let temporary = Scratch::new().ok()?;
+        command.env("TMPDIR", temporary.path());
         let start = Instant::now();
-        let mut process = Group(command.spawn().ok()?);
-        let end = process.wait(limits)?;
+        let mut process = Kept::start(command).ok()?;
+        let end = wait(&mut process, limits)?;
         Some(PlainRun { end, time: start.elapsed(), command: text, program: target.program.clone() })
     }
 
@@ -121,62 +123,25 @@ impl fmt::Display for PlainEnd {
     }
 }
 
-/// A directory for temporary files, which goes with the run. What it left behind would be in the way of the next.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new() -> io::Result<Temporary> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("threadbare-plain-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Temporary(path))
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // What cannot be removed stays, as after any other run of the program.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A process that is ended with all of its group when this is dropped.
-struct Group(Child);
-
-impl Group {
-    /// Waits for its end, or brings it about. `None` if we were interrupted.
-    fn wait(&mut self, limits: &Limits) -> Option<PlainEnd> {
-        let start = Instant::now();
-        let mut tick = FIRST_TICK;
-        loop {
-            if let Ok(Some(status)) = self.0.try_wait() {
-                return Some(end_of(status));
-            }
-            if limits.cancelled.load(Ordering::Relaxed) {
-                return None;
-            }
-            if start.elapsed() >= limits.time {
-                return Some(PlainEnd::TooLong(limits.time));
-            }
-            if resident(self.0.id()) > limits.memory {
-                return Some(PlainEnd::TooLarge);
-            }
-            std::thread::sleep(tick);
-            tick = (tick * 2).min(TICK);
+/// Waits for the end of a process, or gives up. `None` if we were interrupted.
+fn wait(process: &mut Kept, limits: &Limits) -> Option<PlainEnd> {
+    let start = Instant::now();
+    let mut tick = FIRST_TICK;
+    loop {
+        if let Ok(Some(status)) = process.try_wait() {
+            return Some(end_of(status));
         }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = Pid::from_raw(self.0.id() as i32) {
-            // A group without processes needs no signal.
-            let _ = kill_process_group(group, Signal::KILL);
+        if limits.is_cancelled() {
+            return None;
         }
-        // Cannot fail in a way that could be acted on: the process is dead or was reaped before.
-        let _ = self.0.wait();
+        if start.elapsed() >= limits.time {
+            return Some(PlainEnd::TooLong(limits.time));
+        }
+        if processes::use_more_than(limits.memory, process.id()) {
+            return Some(PlainEnd::TooLarge);
+        }
+        std::thread::sleep(tick);
+        tick = (tick * 2).min(TICK);
     }
 }
 
@@ -188,7 +153,7 @@ fn end_of(status: ExitStatus) -> PlainEnd {
 }
 
 impl Target {
-    /// The program with all that does not depend on who schedules it, in a process group of its own.
+    /// The program with all that does not depend on who schedules it.
     pub(crate) fn command(&self) -> io::Result<Command> {
         let is_path = self.program.components().count() > 1;
         let path = if is_path { self.program.clone() } else { Path::new(".").join(&self.program) };
@@ -199,8 +164,7 @@ impl Target {
         command
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(self.input.open()?)
-            .process_group(0);
+            .stdin(self.input.open()?);
         Ok(command)
     }
 }
@@ -227,10 +191,10 @@ fn plain_command(target: &Target) -> io::Result<(Command, String)> {
     for argument in &target.arguments {
         words += &format!(" {}", quoted(argument));
     }
+    keep(&mut command)?;
     // SAFETY: between fork and exec, only system calls.
     unsafe {
         command.pre_exec(|| {
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &no_core);
             Ok(())

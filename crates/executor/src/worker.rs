@@ -1,32 +1,27 @@
 //! A worker: one fork server and its runs.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair};
-use rustix::process::{
-    Pid, PidfdFlags, Resource, Signal, getrlimit, kill_process_group, pidfd_open, pidfd_send_signal,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
 use threadbare_trace::{End, FailureKind, Influence, Plan};
 use threadbare_wire::{self as wire, Code, message};
 
-use crate::ending::{self, RunEnd};
+use crate::ending::{self, RunEnd, Stop};
 use crate::input::Input;
 use crate::library::{self, InstallError};
+use crate::limits::Limits;
 use crate::memory::{Memory, anonymous_file, punch_hole};
 use crate::plain::PlainRun;
+use crate::processes;
 use crate::run::Run;
+use crate::server::Server;
 use crate::snapshots::{Keep, Snapshots};
 
 /// The tested program, and how it is started.
@@ -41,23 +36,6 @@ pub struct Target {
     pub environment: Vec<(OsString, OsString)>,
     /// Added to its process id. Programs name files by it, so programs that run at the same time need different ones.
     pub pid_offset: u32,
-}
-
-/// The limits of a run.
-#[derive(Clone, Debug)]
-pub struct Limits {
-    /// The wall-clock time of one run, and of the start up to the first thread.
-    pub time: Duration,
-    /// Resident memory of one run, in bytes.
-    pub memory: u64,
-    /// Set from outside to stop at once.
-    pub cancelled: Arc<AtomicBool>,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { time: Duration::from_secs(10), memory: 4 << 30, cancelled: Arc::default() }
-    }
 }
 
 /// The program could not be brought to its first thread.
@@ -88,6 +66,14 @@ pub enum StartError {
     },
     #[error("{} started no thread within {} seconds", program.display(), limit.as_secs())]
     TooSlow { program: PathBuf, limit: Duration },
+    #[error("{} used more than {} MiB of memory before it started a thread", program.display(), limit >> 20)]
+    TooMuchMemory { program: PathBuf, limit: u64 },
+    #[error(
+        "{} became {new}, which {}, before it started a thread",
+        program.display(),
+        if *is_instrumented { "started none" } else { "was not built with -fsanitize=thread" }
+    )]
+    Became { program: PathBuf, new: String, is_instrumented: bool },
     #[error("interrupted")]
     Cancelled,
 }
@@ -120,15 +106,14 @@ pub enum RunError {
     PlanTooLarge,
     #[error("interrupted")]
     Cancelled,
+    #[error("the time for runs is over")]
+    Late,
 }
 
 /// A copy of the program that stands before its first thread and runs plans from there. If the program starts no
 /// thread, the copy stands before `main`, and there is one run to make.
-///
-/// The kernel ties its life to the OS thread that started it: keep a worker on the thread that made it.
 pub struct Worker {
-    server: Child,
-    socket: OwnedFd,
+    server: Server,
     memory: Memory,
     output: File,
     /// The bytes that the program printed before its first thread. They are part of the output of every run.
@@ -144,8 +129,6 @@ pub struct Worker {
 /// Asks a run to say where it is and to end.
 const STOP: Signal = Signal::XCPU;
 const _: () = assert!(STOP.as_raw() == wire::STOP_SIGNAL);
-/// How often a waiting worker looks at limits.
-const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 /// How long a run that was asked to end may take to do so.
 const GRACE: Duration = Duration::from_secs(1);
 
@@ -162,20 +145,14 @@ impl Worker {
         check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
-        check_limits().map_err(spawn_error)?;
         let memory = Memory::create().map_err(spawn_error)?;
         memory.write_code(&library_code(&program));
         memory.control().pid_offset.store(target.pid_offset, Ordering::Relaxed);
         memory.control().from_main.store(u32::from(matches!(at, ServerAt::Main)), Ordering::Relaxed);
         let output = anonymous_file(c"output").map_err(spawn_error)?;
-        let (socket, theirs) = socket_pair().map_err(spawn_error)?;
-        let server = command(target, &directory, &memory, &output, &theirs)
-            .and_then(|mut command| command.spawn())
-            .map_err(spawn_error)?;
-        drop(theirs);
+        let server = Server::start(target, &directory, &memory, &output).map_err(spawn_error)?;
         let mut worker = Worker {
             server,
-            socket,
             memory,
             output,
             printed: 0,
@@ -187,9 +164,38 @@ impl Worker {
         };
         worker.wait_until_ready()?;
         worker.printed = worker.output.metadata().map_or(0, |output| output.len());
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server.id())).unwrap_or_default();
-        worker.program = Program::from_maps(&target.program, &maps)?;
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server_pid())).unwrap_or_default();
+        worker.program = match worker.became() {
+            // Names and code are those of the program that it is now.
+            Some(_) => worker.open_new(&maps)?,
+            None => Program::from_maps(&target.program, &maps)?,
+        };
         Ok(worker)
+    }
+
+    /// The program that it became by `exec` before its first thread.
+    fn became(&self) -> Option<String> {
+        match self.memory.control().end.get() {
+            Some(End::Exec { program, .. }) => Some(program),
+            _ => None,
+        }
+    }
+
+    fn open_new(&self, maps: &str) -> Result<Program, StartError> {
+        let link = format!("/proc/{}/exe", self.server_pid());
+        let path = std::fs::read_link(&link).unwrap_or_else(|_| self.target.program.clone());
+        let program = Program::from_maps(&path, maps)?;
+        if program.instrumentation() == Instrumentation::None {
+            return Err(self.became_another(path.to_string_lossy().into_owned()));
+        }
+        self.memory.write_code(&library_code(&program));
+        Ok(program)
+    }
+
+    fn became_another(&self, new: String) -> StartError {
+        let opened = Program::open(Path::new(&new));
+        let is_instrumented = opened.is_ok_and(|program| program.instrumentation() != Instrumentation::None);
+        StartError::Became { program: self.target.program.clone(), new, is_instrumented }
     }
 
     /// What the last run was seen to depend on besides its plan.
@@ -211,9 +217,22 @@ impl Worker {
         self.memory.trim();
     }
 
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Changes the limits of runs from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Changes how long a run may take from now on.
     pub fn set_time_limit(&mut self, time: Duration) {
         self.limits.time = time;
+    }
+
+    fn server_pid(&self) -> u32 {
+        self.memory.control().server_pid.load(Ordering::Acquire)
     }
 
     /// From now on keeps snapshots of runs, and starts a plan from one that began with the same turns. With `None` it
@@ -225,16 +244,22 @@ impl Worker {
     fn wait_until_ready(&mut self) -> Result<(), StartError> {
         let start = Instant::now();
         loop {
-            if self.limits.cancelled.load(Ordering::Relaxed) {
+            if self.limits.is_cancelled() {
                 return Err(StartError::Cancelled);
             }
+            let program = || self.target.program.clone();
             let mut bytes = [0];
-            match self.receive(&mut bytes) {
+            match self.server.receive(&mut bytes) {
                 Some(1) if bytes[0] == message::READY => return Ok(()),
                 Some(_) => return Err(self.why_not_ready()),
                 None if start.elapsed() >= self.limits.time => {
-                    let program = self.target.program.clone();
-                    return Err(StartError::TooSlow { program, limit: self.limits.time });
+                    if let Some(new) = self.became() {
+                        return Err(self.became_another(new));
+                    }
+                    return Err(StartError::TooSlow { program: program(), limit: self.limits.time });
+                }
+                None if processes::use_more_than(self.limits.memory, self.server_pid()) => {
+                    return Err(StartError::TooMuchMemory { program: program(), limit: self.limits.memory });
                 }
                 None => self.trim_output(),
             }
@@ -245,10 +270,13 @@ impl Worker {
     fn why_not_ready(&mut self) -> StartError {
         let program = self.target.program.clone();
         let status = match self.server.wait() {
-            Ok(status) => status.into_raw(),
+            Ok(status) => status,
             Err(source) => return StartError::Spawn { program, source },
         };
-        let ended = ending::of(&self.memory, status);
+        let ended = ending::of(&self.memory, status, None);
+        if let End::Exec { program: new, .. } = ended {
+            return self.became_another(new);
+        }
         if ended == End::Finished {
             return StartError::NoThread(program);
         }
@@ -270,8 +298,14 @@ impl Worker {
         }
     }
 
-    /// Runs the program under `plan`.
+    /// Runs the program under `plan`. A run that is given up has ended when this returns, and the next can be made.
     pub fn run(&mut self, plan: &Plan) -> Result<Run<'_>, RunError> {
+        if self.limits.is_cancelled() {
+            return Err(RunError::Cancelled);
+        }
+        if self.limits.is_late() {
+            return Err(RunError::Late);
+        }
         self.memory.trim();
         if !self.memory.write_plan(&wire::encode_plan(plan)) {
             return Err(RunError::PlanTooLarge);
@@ -299,37 +333,43 @@ impl Worker {
 
     /// Asks for a run, and waits for its end; `None` if the snapshot it was to come from is gone.
     fn request(&mut self, bytes: &[u8]) -> Result<Option<RunEnd>, RunError> {
-        if !self.send(bytes) {
+        if !self.server.send(bytes) {
             return Err(RunError::ServerDied);
         }
         let start = Instant::now();
-        let mut stopped = None;
+        let limit = self.limits.run_time();
+        let mut stopped: Option<Stop> = None;
         loop {
             let mut bytes = [0; 5];
-            match self.receive(&mut bytes) {
+            match self.server.receive(&mut bytes) {
                 Some(5) if bytes[0] == message::DONE => {
                     self.trim_output();
                     let status = i32::from_ne_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
-                    let ended = self.explained(ending::of(&self.memory, status));
-                    // A run that came to its own end just before it was stopped is taken at its word.
-                    let killed = ended.failure_kind() == Some(FailureKind::Signal(libc::SIGKILL));
-                    return Ok(Some(stopped.filter(|_| killed).unwrap_or(ended)));
+                    return Ok(Some(self.explained(ending::of(&self.memory, status, stopped))));
                 }
                 Some(1) if bytes[0] == message::LOST => return Ok(None),
                 Some(_) => return Err(RunError::ServerDied),
-                None if self.limits.cancelled.load(Ordering::Relaxed) => return Err(RunError::Cancelled),
-                // Asked to say where it is; made to end if it does not.
-                None if start.elapsed() >= self.limits.time + GRACE => self.signal_run(Signal::KILL),
-                None if start.elapsed() >= self.limits.time => {
-                    stopped.get_or_insert(End::TimeLimit { at: None });
-                    self.signal_run(STOP);
+                None if self.limits.is_cancelled() => {
+                    self.end_run();
+                    return Err(RunError::Cancelled);
                 }
-                None if self.resident() > self.limits.memory => {
-                    stopped = Some(End::MemoryLimit);
-                    self.signal_run(Signal::KILL);
+                // Asked to say where it is; made to end if it does not.
+                None if start.elapsed() >= limit + GRACE => {
+                    self.stop(Signal::KILL, Stop::AtTimeLimit, &mut stopped);
+                }
+                None if start.elapsed() >= limit => self.stop(STOP, Stop::AtTimeLimit, &mut stopped),
+                None if processes::use_more_than(self.limits.memory, self.run_pid()) => {
+                    self.stop(Signal::KILL, Stop::AtMemoryLimit, &mut stopped);
                 }
                 None => self.trim_output(),
             }
+        }
+    }
+
+    /// Sends the run a signal. What becomes of it then is the tool's doing, and `stopped` says why: the first reason.
+    fn stop(&self, signal: Signal, reason: Stop, stopped: &mut Option<Stop>) {
+        if self.signal_run(signal) {
+            stopped.get_or_insert(reason);
         }
     }
 
@@ -348,33 +388,20 @@ impl Worker {
         ended
     }
 
-    /// The memory of the present run, in bytes.
-    fn resident(&self) -> u64 {
-        resident(self.memory.control().run_pid.load(Ordering::Acquire))
+    /// The process of the present run; 0 between runs.
+    fn run_pid(&self) -> u32 {
+        self.memory.control().run_pid.load(Ordering::Acquire)
     }
 
-    fn signal_run(&self, signal: Signal) {
-        let run_pid = || self.memory.control().run_pid.load(Ordering::Acquire);
-        let pid = run_pid();
+    /// Sends the run a signal. `false` if it has ended.
+    fn signal_run(&self, signal: Signal) -> bool {
+        let pid = self.run_pid();
         let process = Pid::from_raw(pid as i32).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
         // The descriptor pins the process. If the run is still the same one after it was opened, it is that run that
         // gets the signal. A run that has ended by then needs none.
-        if let Some(Ok(process)) = process
-            && run_pid() == pid
-        {
-            let _ = pidfd_send_signal(process, signal);
-        }
-    }
-
-    fn send(&self, bytes: &[u8]) -> bool {
-        send(&self.socket, bytes, SendFlags::NOSIGNAL).is_ok_and(|sent| sent == bytes.len())
-    }
-
-    /// Receives a message from the server. Returns its length, 0 if the server is gone, `None` if none came within a tick.
-    fn receive(&self, bytes: &mut [u8]) -> Option<usize> {
-        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&TICK)) {
-            Ok(0) | Err(_) => None,
-            Ok(_) => Some(recv(&self.socket, bytes, RecvFlags::empty()).map_or(0, |(got, _)| got)),
+        match process {
+            Some(Ok(process)) if self.run_pid() == pid => pidfd_send_signal(process, signal).is_ok(),
+            _ => false,
         }
     }
 
@@ -410,26 +437,16 @@ impl Worker {
 }
 
 impl Worker {
-    /// Kills a run that has not ended, and waits until the server has killed its child processes.
+    /// Kills the run, and waits until the server has cleared up after it.
     fn end_run(&self) {
-        if self.memory.control().run_pid.load(Ordering::Acquire) == 0 {
-            return;
-        }
-        self.signal_run(Signal::KILL);
         let start = Instant::now();
-        while self.receive(&mut [0; 5]).is_none() && start.elapsed() < GRACE {}
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        self.end_run();
-        if let Some(group) = Pid::from_raw(self.server.id() as i32) {
-            // A group without processes needs no signal.
-            let _ = kill_process_group(group, Signal::KILL);
+        // The server may not have started it yet.
+        loop {
+            self.signal_run(Signal::KILL);
+            if self.server.receive(&mut [0; 5]).is_some() || start.elapsed() >= GRACE {
+                return;
+            }
         }
-        // Cannot fail in a way that could be acted on: the process is dead or was reaped before.
-        let _ = self.server.wait();
     }
 }
 
@@ -442,19 +459,6 @@ fn check_instrumentation(program: &Program, path: &Path) -> Result<(), StartErro
     }
 }
 
-/// Fails if the user's resource limits are too low. A run would then end with an obscure error or by a signal.
-pub(crate) fn check_limits() -> io::Result<()> {
-    let limit = |resource| getrlimit(resource).current.unwrap_or(u64::MAX);
-    if limit(Resource::Nofile) <= wire::SOCKET_FD as u64 {
-        return Err(io::Error::other("the limit on open files is too low (raise it with ulimit -n 256)"));
-    }
-    if limit(Resource::Fsize) < wire::FILE_BYTES {
-        let why = "the limit on file sizes is too low, also for files in memory (raise it with ulimit -f unlimited)";
-        return Err(io::Error::other(why));
-    }
-    Ok(())
-}
-
 /// The functions of Rust's standard library in the program, by address. They do not overlap.
 fn library_code(program: &Program) -> Vec<Code> {
     let mut table: Vec<Code> = Vec::new();
@@ -465,65 +469,4 @@ fn library_code(program: &Program) -> Vec<Code> {
         }
     }
     table
-}
-
-fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
-}
-
-fn command(
-    target: &Target,
-    directory: &Path,
-    memory: &Memory,
-    output: &File,
-    socket: &OwnedFd,
-) -> io::Result<Command> {
-    // Opened anew for appending, so that emptying the file takes every writer back to its start.
-    let appending = || File::options().append(true).open(format!("/proc/self/fd/{}", output.as_raw_fd()));
-    let mut command = target.command()?;
-    command
-        .env(wire::ENVIRONMENT, wire::VERSION.to_string())
-        .env("LD_LIBRARY_PATH", before(directory.as_os_str(), "LD_LIBRARY_PATH"))
-        // Found as `libtsan.so.2` it would do, but for programs that were linked in an unusual order.
-        .env("LD_PRELOAD", before(directory.join("libtsan.so.2").as_os_str(), "LD_PRELOAD"))
-        .env(wire::PRELOAD, std::env::var_os("LD_PRELOAD").unwrap_or_default())
-        .stdout(appending()?)
-        .stderr(appending()?);
-    let (memory, socket) = (memory.file().as_raw_fd(), socket.as_raw_fd());
-    // SAFETY: between fork and exec, only system calls.
-    unsafe {
-        command.pre_exec(move || {
-            const ADDR_NO_RANDOMIZE: libc::c_ulong = 0x0004_0000;
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            libc::personality(ADDR_NO_RANDOMIZE);
-            let no_core = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            libc::setrlimit(libc::RLIMIT_CORE, &no_core);
-            // First out of the way of each other's numbers, which they may happen to have.
-            let memory = libc::fcntl(memory, libc::F_DUPFD_CLOEXEC, wire::SOCKET_FD + 1);
-            let socket = libc::fcntl(socket, libc::F_DUPFD_CLOEXEC, wire::SOCKET_FD + 1);
-            if libc::dup2(memory, wire::MEMORY_FD) < 0 || libc::dup2(socket, wire::SOCKET_FD) < 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(())
-        });
-    }
-    Ok(command)
-}
-
-/// The memory of a process, in bytes; 0 if there is no such process.
-pub(crate) fn resident(pid: u32) -> u64 {
-    let pages = std::fs::read_to_string(format!("/proc/{pid}/statm"))
-        .ok()
-        .and_then(|text| text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()));
-    pages.unwrap_or(0) * 4096
-}
-
-/// `ours` before the user's own entries of this list.
-pub(crate) fn before(ours: &OsStr, variable: &str) -> OsString {
-    let mut list = ours.to_owned();
-    if let Some(users) = std::env::var_os(variable).filter(|users| !users.is_empty()) {
-        list.push(":");
-        list.push(users);
-    }
-    list
 }

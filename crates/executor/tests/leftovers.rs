@@ -88,7 +88,8 @@ fn daemons_end_with_their_worker() {
     let limits =
         Limits { time: Duration::from_secs(60), cancelled: Arc::clone(&cancelled), ..Limits::default() };
     let mut subject = built.start_with("daemon_and_spin", Input::default(), limits);
-    let [server] = &descendants()[..] else { panic!("the server is not alone: {:?}", descendants()) };
+    // The first is its keeper.
+    let [_, server] = &descendants()[..] else { panic!("the server is not alone: {:?}", descendants()) };
     let plan = subject.under(Policy::RunToBlock);
     let is_over = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
@@ -105,4 +106,23 @@ fn daemons_end_with_their_worker() {
     assert!(matches!(ended, Err(RunError::Cancelled)), "{ended:?}");
     drop(subject);
     assert_eq!(descendants(), Vec::new());
+}
+
+fn names_with(part: &str) -> usize {
+    let entries = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().contains(part)).count()
+}
+
+/// Shared memory and semaphores with names do not outlive the run that made them, so the next finds none either.
+#[test]
+fn names_of_shared_memory_end_with_their_run() {
+    let _turn = take_turn();
+    let built = Built::new("shared_names.c");
+    let name = format!("threadbare-test-{}", std::process::id());
+    let mut subject = built.scenario(&name);
+    for policy in [Policy::RunToBlock, Policy::Random { seed: 1 }, Policy::RunToBlock] {
+        let plan = subject.under(policy);
+        assert_eq!(outcome(&subject.run(&plan)), "1 1 1");
+        assert_eq!(names_with(&name), 0);
+    }
 }

@@ -31,6 +31,7 @@
 //!           | 4                                                                      MemoryLimit
 //!           | 5  number: step   text: reason                                         Diverged
 //!           | 6  text: message   place                                               Unsupported
+//!           | 7  text: program   place                                               Exec
 //! place     = number: thread   number: location   number: stack
 //! related   = role   place
 //! role      = 1 Allocated | 2 Freed | 3 OtherAccess | 4 Destroyed | 5 Used

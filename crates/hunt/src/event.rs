@@ -14,7 +14,7 @@ pub enum Event<'a> {
     /// A session begins.
     Started { budget: Budget },
     /// Where a session is, between two rounds of runs.
-    Progress(Progress),
+    Progress(&'a Summary),
     /// Something was found. Its clip is written.
     Found(&'a Finding),
     /// A clip could not be written there.
@@ -39,13 +39,6 @@ pub enum Event<'a> {
     Skipped { program: &'a str },
     /// This test program is run once, without a search.
     RunningOnce { program: &'a str },
-}
-
-/// How far a session has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    pub runs: u64,
-    pub findings: u64,
 }
 
 /// Takes events. An error ends the session: there is nobody left to tell.

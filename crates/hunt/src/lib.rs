@@ -53,7 +53,7 @@ pub mod user_code;
 pub use budget::Budget;
 pub use config::{HuntConfig, StrategyChoice, Subject};
 pub use error::HuntError;
-pub use event::{Emit, Event, Progress};
+pub use event::{Emit, Event};
 pub use finding::{Finding, FindingKind, SourceLine};
 pub use length::BEGINNING;
 pub use methods::hunt;

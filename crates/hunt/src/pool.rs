@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use threadbare_executor::{FailureKey, Limits, Run, RunEnd, RunError, StartError, Target, Worker};
 use threadbare_search::{Feedback, Schedule, Token, Tuple, run_schedule};
@@ -43,8 +43,6 @@ impl Outcome {
 pub enum NotMade {
     Start(StartError),
     Run(RunError),
-    /// The time for it was up.
-    Late,
 }
 
 /// Threads that make runs, each with a worker of its own.
@@ -59,8 +57,6 @@ pub struct Pool {
 pub struct PoolConfig {
     pub target: Target,
     pub limits: Limits,
-    /// When the time for all of them is up.
-    pub deadline: Option<Instant>,
 }
 
 impl Pool {
@@ -115,8 +111,7 @@ fn work(
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
         let number = job.number;
-        let is_late = config.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let outcome = if is_late { Err(NotMade::Late) } else { make(&mut worker, config, &mut told, job) };
+        let outcome = make(&mut worker, config, &mut told, job);
         if results.send((number, outcome)).is_err() {
             return;
         }
@@ -129,14 +124,15 @@ fn make(
     told: &mut HashSet<FailureKey>,
     job: Job,
 ) -> Result<Outcome, NotMade> {
+    if config.limits.is_late() {
+        return Err(NotMade::Run(RunError::Late));
+    }
     let worker = match worker {
         Some(worker) => worker,
         None => worker.insert(Worker::start(&config.target, &config.limits).map_err(NotMade::Start)?),
     };
-    // The last runs of a hunt have no more time than the hunt.
     let Job { number, schedule, time } = job;
-    let left = config.deadline.map_or(time, |deadline| deadline.saturating_duration_since(Instant::now()));
-    worker.set_time_limit(time.min(left));
+    worker.set_time_limit(time);
     let run = run_schedule(worker, &schedule).map_err(NotMade::Run)?;
     let outcome = Outcome {
         number,

@@ -22,6 +22,15 @@ pub struct Replay {
     pub diverged_at: Option<usize>,
     /// The first run.
     pub trace: Option<Arc<Trace>>,
+    /// It was told to stop.
+    pub interrupted: bool,
+}
+
+impl Replay {
+    /// No run was made yet.
+    pub fn new(clip: PathBuf) -> Replay {
+        Replay { clip, runs: 0, reproduced: 0, diverged_at: None, trace: None, interrupted: false }
+    }
 }
 
 /// Why a clip could not be followed.
@@ -48,11 +57,17 @@ pub fn replay(
 ) -> Result<Replay, ReplayError> {
     let mut worker = Worker::start(&subject.target, limits)?;
     let plan = resolve(clip, worker.program())?;
-    let mut replay = Replay { clip: path, runs: 0, reproduced: 0, diverged_at: None, trace: None };
+    let mut replay = Replay::new(path);
     let mut before: Option<(Vec<u8>, RunEnd)> = None;
     let mut was_as_promised = false;
     for _ in 0..times {
-        let run = worker.run(&plan)?;
+        let run = match worker.run(&plan) {
+            Err(RunError::Cancelled) => {
+                replay.interrupted = true;
+                break;
+            }
+            run => run?,
+        };
         replay.runs += 1;
         // Byte for byte the run before: what is to be said of it is the same.
         if before.as_ref().is_some_and(|(bytes, ended)| run.bytes() == bytes && run.ended() == ended) {

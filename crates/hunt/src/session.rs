@@ -3,10 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use threadbare_executor::{FailureKey, Limits, PlainRun, RunEnd, RunError, Worker};
+use threadbare_executor::{FailureKey, Limits, PlainRun, RunEnd, RunError, StartError, Worker};
 use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
 use threadbare_trace::{End, FailureKind, Plan, Trace};
 
@@ -18,9 +17,7 @@ use crate::pace::Pace;
 use crate::pool::{NotMade, Outcome, Pool, PoolConfig};
 use crate::timing::Tally;
 use crate::unfinished::{self, Continued, Watch};
-use crate::{
-    Dependence, Emit, Event, FailureFigures, Finding, HuntConfig, HuntError, Progress, Subject, Summary,
-};
+use crate::{Dependence, Emit, Event, FailureFigures, Finding, HuntConfig, HuntError, Subject, Summary};
 
 /// Starts the program and hunts in it. The last event is the summary.
 pub fn run(subject: &Subject, config: &HuntConfig, emit: &mut Emit<'_>) -> Result<Summary, HuntError> {
@@ -28,7 +25,7 @@ pub fn run(subject: &Subject, config: &HuntConfig, emit: &mut Emit<'_>) -> Resul
     let worker = Worker::start(&subject.target, &config.limits)?;
     let summary = Session::new(worker, subject, config, emit).run()?;
     emit(Event::Finished(&summary)).map_err(HuntError::Report)?;
-    if summary.is_nothing_known() {
+    if summary.is_nothing_known() && !summary.interrupted {
         return Err(summary.nothing_known(config));
     }
     Ok(summary)
@@ -86,8 +83,12 @@ impl<'a> Session<'a> {
         emit: &'a mut Emit<'_>,
     ) -> Session<'a> {
         let start = Instant::now();
+        // The last runs of a hunt have no more time than the hunt.
         let deadline = config.budget.time.map(|time| start + time);
-        let pool = PoolConfig { target: subject.target.clone(), limits: config.limits.clone(), deadline };
+        let limits = Limits { deadline, ..config.limits.clone() };
+        let mut worker = worker;
+        worker.set_limits(limits.clone());
+        let pool = PoolConfig { target: subject.target.clone(), limits };
         Session {
             subject,
             config,
@@ -129,7 +130,8 @@ impl<'a> Session<'a> {
             for outcome in self.pool.run(first, round, self.run_time()) {
                 match outcome {
                     Ok(outcome) => self.handle_outcome(outcome, length)?,
-                    Err(NotMade::Late | NotMade::Run(RunError::Cancelled)) => {}
+                    Err(NotMade::Run(RunError::Cancelled | RunError::Late)) => {}
+                    Err(NotMade::Start(StartError::Cancelled)) => {}
                     Err(NotMade::Run(error)) => return Err(error.into()),
                     Err(NotMade::Start(error)) => return Err(error.into()),
                 }
@@ -137,9 +139,9 @@ impl<'a> Session<'a> {
             self.summary.dropped = self.strategy.dropped();
             self.pace.made(length, begun);
             self.note_endless();
-            let progress = Progress { runs: self.summary.runs, findings: self.summary.findings };
-            self.say(Event::Progress(progress))?;
+            (self.emit)(Event::Progress(&self.summary)).map_err(HuntError::Report)?;
         }
+        self.summary.interrupted = self.config.limits.is_cancelled();
         Ok(())
     }
 
@@ -212,7 +214,7 @@ impl<'a> Session<'a> {
             || self.is_satisfied()
             || self.has_no_threads()
             || self.summary.is_hopeless()
-            || self.config.limits.cancelled.load(Ordering::Relaxed);
+            || self.config.limits.is_cancelled();
         let length = self.pace.next_length(&self.summary);
         // Where there is hardly time for whole runs, no more than can be made at once.
         let is_rare = length == Length::Whole && self.pace.is_behind(&self.summary);
@@ -300,7 +302,7 @@ impl<'a> Session<'a> {
                 self.note_unconfirmed(failure, outcome.ended());
                 Ok(())
             }
-            Err(RunError::Cancelled) => Ok(()),
+            Err(RunError::Cancelled | RunError::Late) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,5 +1,7 @@
 //! The same failure with fewer switches.
 
+use std::time::{Duration, Instant};
+
 use threadbare_executor::{FailureKey, Run, RunError, Worker};
 use threadbare_trace::{End, Outcome, Plan, Policy, Step};
 
@@ -22,10 +24,12 @@ struct Shrinking<'w> {
     runs: u64,
     events: u64,
     hanging_runs: u64,
+    longest_run: Duration,
 }
 
 /// A plan that forces every switch, has as few of them as could be found, and ends in `failure`. Also says how
-/// many runs that took. `failing` is the plan of a run that failed so, with the steps of that run.
+/// many runs that took. `failing` is the plan of a run that failed so, with the steps of that run. When the time of
+/// the worker is over, it is the best plan so far.
 pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Result<(Plan, u64), RunError> {
     let plan = Plan { policy: Policy::RunToBlock, strict: false, learn: false, ..failing.clone() };
     let best = plan.steps.clone();
@@ -38,6 +42,7 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
         runs: 0,
         events: 0,
         hanging_runs: 0,
+        longest_run: Duration::ZERO,
     };
     shrinking.hold_sleeps()?;
     // Without any step at all, then with ever smaller pieces left out.
@@ -57,7 +62,14 @@ fn early_ends(run: &Run<'_>) -> usize {
 
 impl Shrinking<'_> {
     fn is_spent(&self) -> bool {
-        self.runs >= MAX_RUNS || self.events >= MAX_EVENTS || self.hanging_runs >= MAX_HANGING_RUNS
+        let limits = self.worker.limits();
+        // The best schedule is run once more, to confirm it.
+        let is_late = limits.left().is_some_and(|left| left < self.longest_run * 2);
+        limits.is_over()
+            || is_late
+            || self.runs >= MAX_RUNS
+            || self.events >= MAX_EVENTS
+            || self.hanging_runs >= MAX_HANGING_RUNS
     }
 
     /// Runs with these steps, loosely; if that fails the same way with fewer switches, the schedule that came
@@ -68,7 +80,13 @@ impl Shrinking<'_> {
         }
         self.runs += 1;
         self.plan.steps = steps;
-        let run = self.worker.run(&self.plan)?;
+        let start = Instant::now();
+        let run = match self.worker.run(&self.plan) {
+            // What is known by now is a failing schedule all the same.
+            Err(RunError::Cancelled | RunError::Late) => return Ok(false),
+            run => run?,
+        };
+        self.longest_run = self.longest_run.max(start.elapsed());
         self.events += run.events();
         self.hanging_runs += u64::from(matches!(run.ended(), End::TimeLimit { .. }));
         if run.failure().as_ref() != Some(&self.failure) {

@@ -60,6 +60,8 @@ pub struct SuiteSummary {
     pub runs: u64,
     pub findings: u64,
     pub seconds: f64,
+    /// It was told to stop. Tests that were under way are not counted, unless they had failed by then.
+    pub interrupted: bool,
 }
 
 impl TestReport {
@@ -70,7 +72,7 @@ impl TestReport {
 }
 
 impl SuiteSummary {
-    fn count(&mut self, report: &TestReport) {
+    pub fn count(&mut self, report: &TestReport) {
         self.tests += 1;
         self.runs += report.runs();
         self.findings += report.findings.len() as u64;
@@ -113,8 +115,12 @@ pub fn run(
                     if index >= tests {
                         break;
                     }
-                    // The other end is there as long as this one.
-                    let _ = reports.send(hunt_in(make(index, worker)));
+                    let report = hunt_in(make(index, worker));
+                    // How a test would have gone on is not known.
+                    if !is_cancelled() || report.result == TestResult::Failed {
+                        // The other end is there as long as this one.
+                        let _ = reports.send(report);
+                    }
                 }
             });
         }
@@ -130,6 +136,7 @@ pub fn run(
         said.map_err(HuntError::Report)
     })?;
     summary.seconds = start.elapsed().as_secs_f64();
+    summary.interrupted = is_cancelled();
     emit(Event::SuiteFinished(&summary)).map_err(HuntError::Report)?;
     Ok(summary)
 }

@@ -14,6 +14,7 @@ use crate::pool::Outcome;
 use crate::{HuntConfig, HuntError, Timing, Unfinished};
 
 /// Counts as the session goes.
+#[derive(Clone)]
 pub struct Summary {
     pub runs: u64,
     pub events: u64,
@@ -37,6 +38,10 @@ pub struct Summary {
     /// Schedules that a strategy gave up for want of memory.
     pub dropped: u64,
     pub stopped: Stopped,
+    /// Runs that called `exec` and were over there.
+    pub became_another: u64,
+    /// What the last of them became.
+    pub became: Option<String>,
     /// Runs that could not go as planned and were ended there.
     diverged: u64,
     /// A run was stopped though it had all the events that the user allows.
@@ -49,6 +54,8 @@ pub struct Summary {
     pub stuck_at: Option<String>,
     /// What was predicted, if the session predicts.
     pub predictions: Option<PredictionFigures>,
+    /// It was told to stop.
+    pub interrupted: bool,
     /// Runs that failed.
     pub failed: u64,
     /// The failures among the findings, each with how often it was seen in the end.
@@ -140,7 +147,7 @@ pub(crate) enum Obstacle {
 }
 
 impl Summary {
-    pub(crate) fn new(start: Instant) -> Summary {
+    pub fn new(start: Instant) -> Summary {
         Summary {
             runs: 0,
             events: 0,
@@ -156,12 +163,15 @@ impl Summary {
             outlasting: 0,
             dropped: 0,
             stopped: Stopped::default(),
+            became_another: 0,
+            became: None,
             diverged: 0,
             bound_reached: false,
             beginnings: 0,
             endless: false,
             stuck_at: None,
             predictions: None,
+            interrupted: false,
             failed: 0,
             failures: Vec::new(),
             unfinished: None,
@@ -185,6 +195,10 @@ impl Summary {
             End::TimeLimit { .. } => self.stopped.time_limit += 1,
             End::MemoryLimit => self.stopped.memory_limit += 1,
             End::Diverged { .. } => self.diverged += 1,
+            End::Exec { program, .. } => {
+                self.became_another += 1;
+                self.became = Some(program.clone());
+            }
             End::Failed(_) => self.failed += 1,
             _ => {}
         }
@@ -199,7 +213,7 @@ impl Summary {
         self.sleeps_held |= sleeps == self.outlasting && feedback.held_sleep.is_some();
     }
 
-    pub(crate) fn found(&mut self, method: &'static str) {
+    pub fn found(&mut self, method: &'static str) {
         self.findings += 1;
         self.methods.entry(method).or_default().findings += 1;
     }
@@ -248,7 +262,7 @@ impl Summary {
     }
 
     /// No more is going to be counted.
-    pub(crate) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         self.seconds = self.start.elapsed().as_secs_f64();
     }
 

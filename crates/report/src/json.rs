@@ -17,11 +17,11 @@ use threadbare_search::{AnomalyKind, Tuple, Variables};
 use crate::{Reporter, write_now};
 
 pub struct Json {
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
 }
 
 impl Json {
-    pub fn new(out: Box<dyn Write>) -> Json {
+    pub fn new(out: Box<dyn Write + Send>) -> Json {
         Json { out }
     }
 
@@ -202,7 +202,11 @@ struct SummaryLine<'a> {
     dropped: u64,
     stopped: StoppedFields,
     #[serde(skip_serializing_if = "is_zero")]
+    became_another: u64,
+    #[serde(skip_serializing_if = "is_zero")]
     beginnings: u64,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
     failed_runs: u64,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     failures: Vec<FailureFields<'a>>,
@@ -306,7 +310,9 @@ impl<'a> SummaryLine<'a> {
                 time_limit: summary.stopped.time_limit,
                 memory_limit: summary.stopped.memory_limit,
             },
+            became_another: summary.became_another,
             beginnings: summary.beginnings,
+            interrupted: summary.interrupted,
             failed_runs: summary.failed,
             failures: summary.failures.iter().map(FailureFields::of).collect(),
             normal_exit_code: summary.normal_exit_code,
@@ -393,6 +399,8 @@ struct SuiteLine {
     runs: u64,
     findings: u64,
     seconds: f64,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
 }
 
 impl SuiteLine {
@@ -409,6 +417,7 @@ impl SuiteLine {
             runs: summary.runs,
             findings: summary.findings,
             seconds: summary.seconds,
+            interrupted: summary.interrupted,
         }
     }
 }
@@ -420,6 +429,8 @@ struct ReplayLine {
     runs: u64,
     reproduced: u64,
     diverged_at: Option<usize>,
+    #[serde(skip_serializing_if = "is_false")]
+    interrupted: bool,
 }
 
 impl ReplayLine {
@@ -430,6 +441,7 @@ impl ReplayLine {
             runs: replay.runs,
             reproduced: replay.reproduced,
             diverged_at: replay.diverged_at,
+            interrupted: replay.interrupted,
         }
     }
 }

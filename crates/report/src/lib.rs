@@ -80,7 +80,7 @@ pub struct Format {
     pub name: &'static str,
     /// What it writes, as `--help` says it.
     pub summary: &'static str,
-    pub make: fn(ReportConfig, Box<dyn Write>) -> Box<dyn Reporter>,
+    pub make: fn(ReportConfig, Box<dyn Write + Send>) -> Box<dyn Reporter + Send>,
 }
 
 /// Every output format, the default first. A new format is one line here.
@@ -104,12 +104,12 @@ pub fn format(name: &str) -> Option<&'static Format> {
 }
 
 /// Text on standard output, for a command without a choice of formats.
-pub fn text(replay_command: &'static str) -> impl Reporter {
+pub fn text(replay_command: &'static str) -> impl Reporter + Send {
     terminal::Terminal::new(ReportConfig::for_stdout(replay_command), stdout())
 }
 
 /// Standard output.
-pub fn stdout() -> Box<dyn Write> {
+pub fn stdout() -> Box<dyn Write + Send> {
     Box::new(io::stdout())
 }
 

@@ -7,11 +7,11 @@ use threadbare_hunt::{Event, Finding};
 use crate::{Reporter, printable, write_now};
 
 pub struct List<'a> {
-    out: Box<dyn Write + 'a>,
+    out: Box<dyn Write + Send + 'a>,
 }
 
 impl<'a> List<'a> {
-    pub fn new(out: Box<dyn Write + 'a>) -> List<'a> {
+    pub fn new(out: Box<dyn Write + Send + 'a>) -> List<'a> {
         List { out }
     }
 

@@ -11,12 +11,12 @@ use crate::{Reporter, print_error};
 /// Shows a progress bar on standard error if that is a terminal. Whatever the reporter writes is written above the bar.
 /// Notes and errors go to standard error in every format.
 pub struct WithProgress {
-    reporter: Box<dyn Reporter>,
+    reporter: Box<dyn Reporter + Send>,
     bar: ProgressBar,
 }
 
 impl WithProgress {
-    pub fn new(reporter: Box<dyn Reporter>) -> WithProgress {
+    pub fn new(reporter: Box<dyn Reporter + Send>) -> WithProgress {
         WithProgress { reporter, bar: ProgressBar::hidden() }
     }
 

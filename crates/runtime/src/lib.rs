@@ -41,7 +41,7 @@ use threadbare_wire as wire;
 use crate::entry::{imports, log, modules, process};
 use crate::hooks::accesses::{LOOK, WATCH};
 use crate::memory::{arena, heap, shadow};
-use crate::os::{dispatch, instructions};
+use crate::os::{dispatch, exec, instructions};
 use crate::schedule::scheduler;
 use crate::signals::handlers;
 
@@ -69,10 +69,11 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
     debug_assert_eq!(PRELOAD.to_bytes(), wire::PRELOAD.as_bytes());
     // SAFETY: the environment is not changed by anybody else this early. What was set for this library alone
     // is taken back, for the program and for its children.
-    unsafe {
+    let preload = unsafe {
         if libc::getenv(NAME.as_ptr()).is_null() {
             return;
         }
+        let preload = libc::getenv(c"LD_PRELOAD".as_ptr());
         libc::unsetenv(NAME.as_ptr());
         let users = libc::getenv(PRELOAD.as_ptr());
         if users.is_null() || *users == 0 {
@@ -81,7 +82,9 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
             put_back(libc::getenv(c"LD_PRELOAD".as_ptr()), users);
         }
         libc::unsetenv(PRELOAD.as_ptr());
-    }
+        // What was there stays in memory, though it is no longer in the list.
+        if preload.is_null() { c"" } else { CStr::from_ptr(preload) }
+    };
     let problem = match log::open() {
         Err(problem) => problem,
         Ok(()) if !(arena::prepare() && heap::prepare() && shadow::prepare() && scheduler::start()) => {
@@ -90,6 +93,7 @@ extern "C" fn initialise(_: c_int, _: *const *const c_char, _: *const *const c_c
         Ok(()) => {
             std::panic::set_hook(Box::new(process::internal_error));
             modules::find();
+            exec::remember(preload);
             handlers::catch();
             dispatch::watch();
             instructions::watch();

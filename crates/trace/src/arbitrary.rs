@@ -135,6 +135,7 @@ pub fn end<P: Clone + fmt::Debug + 'static>(
         EndKind::Unsupported => {
             (text(), place.clone()).prop_map(|(message, at)| End::Unsupported { message, at }).boxed()
         }
+        EndKind::Exec => (text(), place.clone()).prop_map(|(program, at)| End::Exec { program, at }).boxed(),
     })
 }
 

@@ -19,6 +19,7 @@ named_bytes! {
         MemoryLimit = 4, "memory-limit";
         Diverged = 5, "diverged";
         Unsupported = 6, "unsupported";
+        Exec = 7, "exec";
     }
 }
 
@@ -33,6 +34,7 @@ impl EndKind {
             EndKind::MemoryLimit => "stopped at the memory limit",
             EndKind::Diverged => "left its schedule",
             EndKind::Unsupported => "not supported",
+            EndKind::Exec => "became another program",
         }
     }
 }
@@ -54,6 +56,8 @@ pub enum End<P> {
     Diverged { step: u32, reason: String },
     /// The program did something Threadbare does not model.
     Unsupported { message: String, at: P },
+    /// It called `exec`. What the new program does is not part of the run.
+    Exec { program: String, at: P },
 }
 
 /// What an oracle found.
@@ -126,6 +130,7 @@ impl<P> fmt::Display for End<P> {
                 write_with_message(f, format_args!("{text} at step {step}"), reason)
             }
             End::Unsupported { message, .. } => write_with_message(f, text, message),
+            End::Exec { program, .. } => write_with_message(f, text, program),
             End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => f.write_str(text),
         }
     }
@@ -154,6 +159,7 @@ impl<P> End<P> {
             End::MemoryLimit => EndKind::MemoryLimit,
             End::Diverged { .. } => EndKind::Diverged,
             End::Unsupported { .. } => EndKind::Unsupported,
+            End::Exec { .. } => EndKind::Exec,
         }
     }
 
@@ -173,7 +179,7 @@ impl<P> End<P> {
     /// Where it ended, if that is known.
     pub fn at(&self) -> Option<&P> {
         match self {
-            End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } => Some(at),
+            End::Failed(Failure { at, .. }) | End::Unsupported { at, .. } | End::Exec { at, .. } => Some(at),
             End::TimeLimit { at } => at.as_ref(),
             End::Finished | End::EventBound | End::MemoryLimit | End::Diverged { .. } => None,
         }
@@ -197,6 +203,7 @@ impl<P> End<P> {
             End::MemoryLimit => End::MemoryLimit,
             End::Diverged { step, reason } => End::Diverged { step, reason },
             End::Unsupported { message, at } => End::Unsupported { message, at: place(at) },
+            End::Exec { program, at } => End::Exec { program, at: place(at) },
         }
     }
 }
@@ -223,5 +230,6 @@ mod tests {
         );
         assert_eq!(text(diverged("")), "left its schedule at step 3");
         assert_eq!(text(End::Unsupported { message: "fork".into(), at: () }), "not supported: fork");
+        assert_eq!(text(End::Exec { program: "/bin/sh".into(), at: () }), "became another program: /bin/sh");
     }
 }

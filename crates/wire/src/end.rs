@@ -80,6 +80,7 @@ impl EndSlot {
             }
             End::Diverged { step, reason } => (*step, reason.as_str()),
             End::Unsupported { message, .. } => (0, message.as_str()),
+            End::Exec { program, .. } => (0, program.as_str()),
             End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => (0, ""),
         };
         self.detail.store(detail, Ordering::Relaxed);
@@ -106,6 +107,7 @@ impl EndSlot {
                 End::Diverged { step: self.detail.load(Ordering::Relaxed), reason: self.message() }
             }
             EndKind::Unsupported => End::Unsupported { message: self.message(), at: self.at.get()? },
+            EndKind::Exec => End::Exec { program: self.message(), at: self.at.get()? },
         })
     }
 

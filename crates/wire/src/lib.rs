@@ -27,7 +27,7 @@ pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -131,6 +131,8 @@ pub struct Wanted {
 #[repr(C)]
 pub struct Control {
     pub version: AtomicU32,
+    /// The process that serves runs.
+    pub server_pid: AtomicU32,
     /// The process of the run under way, 0 between runs.
     pub run_pid: AtomicU32,
     /// The number of records in the log so far.

@@ -23,6 +23,7 @@ pub use arguments::Command;
 use arguments::{CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target::{current_directory, seen_from};
 use crate::trust::{Builder, TrustedClip};
@@ -40,6 +41,7 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
 }
 
 fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    interrupt::begin(options.hunt.search.output.reporter("cargo threadbare replay"), Due::session());
     let project = Project::find(&options.hunt.cargo, None)?;
     let selection = options.hunt.cargo.build_arguments();
     let built = project.build("build", &selection)?;
@@ -76,6 +78,7 @@ fn one_expected(executables: &[Executable]) -> Problem {
 
 /// Builds the clip's program from the present source, and follows the clip.
 fn replay_clip(options: &CargoReplayOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    replay::begin(&options.replay, "cargo threadbare replay");
     let clip = TrustedClip::open(&options.replay, Builder::Cargo)?;
     let origin = clip.origin().clone();
     let Some((command, selection)) = origin.compiler_arguments.split_first() else {

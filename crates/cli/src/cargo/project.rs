@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cargo_metadata::{Artifact, Message, MetadataCommand, Package, PackageId, TargetKind};
-use threadbare_executor::Target;
+use threadbare_executor::{Target, keep};
 
 use super::arguments::CargoOptions;
 use super::{facade, wrapper};
@@ -135,7 +135,9 @@ impl Project {
             .stdin(Stdio::null())
             .stderr(Stdio::inherit());
         wrapper::insert(&mut cargo, &self.compiler, &facade::prepare(&self.compiler)?, &runtime)?;
-        let result = cargo.output().map_err(|error| Problem::new(format!("cannot run cargo: {error}")))?;
+        let result = keep(&mut cargo)
+            .and_then(|()| cargo.output())
+            .map_err(|error| Problem::new(format!("cannot run cargo: {error}")))?;
         let wants_tests = command == "test";
         let artifacts = Message::parse_stream(&result.stdout[..]).filter_map(|message| match message {
             Ok(Message::CompilerArtifact(artifact)) => Some(artifact),

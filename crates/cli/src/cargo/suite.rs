@@ -8,12 +8,12 @@ use threadbare_executor::Target;
 use threadbare_hunt::clip::Origin;
 use threadbare_hunt::suite::{self, SuiteSummary, Test};
 use threadbare_hunt::{Budget, Emit, Event, HuntConfig, StrategyChoice, Subject};
-use threadbare_report::Reporter;
 
 use super::arguments::CargoTestOptions;
 use super::harness_options::HarnessOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::{Built, Project};
+use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target::seen_from;
 use crate::trust::{self, Builder};
@@ -23,13 +23,14 @@ use crate::{exit, output, session};
 const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
 
 pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    interrupt::begin(options.hunt.search.output.reporter("cargo threadbare replay"), Due::suite());
     session::check_directory(&options.hunt.search.out)?;
     let harness = if options.no_hunt { None } else { Some(HarnessOptions::parse(&options.arguments)?) };
     let project = Project::find(&options.hunt.cargo, None)?;
     let built = project.build("test", &options.hunt.cargo.build_arguments())?;
     let directory = seen_from(&options.hunt.search.out, &project.root);
-    let mut reporter = options.hunt.search.output.reporter(replay_command(&project, options));
-    let mut emit = |event: Event<'_>| reporter.report(&event);
+    interrupt::begin(options.hunt.search.output.reporter(replay_command(&project, options)), Due::suite());
+    let mut emit = |event: Event<'_>| interrupt::report(&event);
     for program in &built.in_compiler {
         emit(Event::Skipped { program }).map_err(output::problem)?;
     }
@@ -47,7 +48,7 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     let make = |index: usize, worker: u32| test(&cases[index], &directory, worker, options, cancelled);
     let is_cancelled = || cancelled.load(Ordering::Relaxed);
     let summary = suite::run(cases.len(), jobs, ignored, &make, &is_cancelled, &mut emit)?;
-    exit_code(&summary, options, built.incomplete, is_cancelled())
+    exit_code(&summary, options, built.incomplete)
 }
 
 /// Runs each test program once, as `cargo test` does.
@@ -121,18 +122,13 @@ fn config(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> HuntConfig
     session::config(StrategyChoice::Hunt, &options.hunt.search, BUDGET, &options.hunt.run, cancelled)
 }
 
-fn exit_code(
-    summary: &SuiteSummary,
-    options: &CargoTestOptions,
-    is_incomplete: bool,
-    is_interrupted: bool,
-) -> Result<u8, Problem> {
+fn exit_code(summary: &SuiteSummary, options: &CargoTestOptions, is_incomplete: bool) -> Result<u8, Problem> {
     match summary {
         SuiteSummary { failed: 1.., .. } => Ok(exit::FOUND),
+        SuiteSummary { interrupted: true, .. } => Ok(exit::INTERRUPTED),
         _ if is_incomplete => Err(incomplete()),
-        SuiteSummary { tests: 0, ignored, .. } if !is_interrupted => Err(nothing_to_run(options, *ignored)),
+        SuiteSummary { tests: 0, ignored, .. } => Err(nothing_to_run(options, *ignored)),
         SuiteSummary { could_not_run: 1.., .. } => Ok(exit::COULD_NOT_RUN),
-        _ if is_interrupted => Ok(exit::INTERRUPTED),
         _ => Ok(exit::NOTHING_FOUND),
     }
 }

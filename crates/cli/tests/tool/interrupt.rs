@@ -8,6 +8,169 @@ use std::time::{Duration, Instant};
 
 use crate::support::{compile, json, path, root, tool, write};
 
+/// Starts a command of the tool, and waits until it hears interrupts.
+fn start_listening(command: &mut Command) -> Child {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the tool starts");
+    wait_until("the tool catches SIGINT", || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let has_ended = child.try_wait().expect("the tool is our child").is_some();
+        assert!(!has_ended, "{command:?} ended before it was interrupted");
+        caught & 1 << (libc::SIGINT - 1) != 0
+    });
+    child
+}
+
+/// Interrupts a command with the first signal that it hears. Returns what it printed and its exit code.
+fn interrupted(command: &mut Command, name: &str) -> (String, Option<i32>) {
+    let child = start_listening(command);
+    signal(&child, name);
+    let output = child.wait_with_output().expect("the tool ends");
+    (String::from_utf8(output.stdout).expect("the tool prints UTF-8"), output.status.code())
+}
+
+fn fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo starts").success());
+}
+
+/// Protects the user from a tool that cannot be stopped: whatever it waits for, one signal ends it with a summary.
+#[test]
+fn an_interrupt_ends_what_only_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (nobody, temporary) = (directory.path().join("nobody-writes"), directory.path().join("tmp"));
+    fifo(&nobody);
+    std::fs::create_dir(&temporary).expect("a directory");
+    let source = write(directory.path(), "waits.c", &format!("#include \"{}\"\n", nobody.display()));
+    let spins = "int main(void) { for (volatile int i = 0;;) i = 1; }";
+    let spins = write(directory.path(), "spins.c", spins);
+    let (nobody, source, spins) = (path(&nobody), path(&source), path(&spins));
+    let out = directory.path().join("out");
+    let waiting: &[&[&str]] = &[
+        &["hunt", spins, "--json", "--stdin", nobody],
+        &["rank", spins, "--json", "--stdin", "-"],
+        &["hunt", source, "--json"],
+        &["predict", source, "--json"],
+        &["predict", "--json", "--trace", nobody],
+        &["hunt", spins, "--json", "--time-limit", "600"],
+        &["replay", nobody, "--json"],
+    ];
+    for (arguments, name) in waiting.iter().zip(["-INT", "-TERM", "-HUP"].iter().cycle()) {
+        let mut command = tool(arguments);
+        if arguments[0] != "replay" && !arguments.contains(&"--trace") {
+            command.args(["--out", path(&out)]);
+        }
+        command.stdin(Stdio::piped()).env("TMPDIR", &temporary);
+        let (stdout, code) = interrupted(&mut command, name);
+        assert_eq!(code, Some(130), "{arguments:?} {stdout}");
+        let last = json(&stdout).pop().expect("a summary");
+        assert_eq!((&last["runs"], &last["interrupted"]), (&0.into(), &true.into()), "{arguments:?} {last}");
+        let left = std::fs::read_dir(&temporary).expect("the directory is there").count();
+        assert_eq!(left, 0, "{arguments:?} left a temporary directory");
+    }
+    for arguments in
+        [&["record", spins][..], &["trace", "show", nobody], &["trace", "export", "--format", "csv", nobody]]
+    {
+        let (stdout, code) = interrupted(&mut tool(arguments), "-INT");
+        assert_eq!((stdout.as_str(), code), ("", Some(130)), "{arguments:?}");
+    }
+}
+
+/// A trace of threads that all access the same variables from many lines. Predictions from it take minutes.
+fn long_trace() -> String {
+    let fork = |thread: u32| format!("T0|fork(T{thread})|{thread}");
+    let access = |number: u32| {
+        let mixed = number.wrapping_mul(2_654_435_761) >> 8;
+        let kind = if mixed & 1 == 0 { 'r' } else { 'w' };
+        format!("T{}|{kind}(V{})|{}", 1 + mixed % 23, mixed / 64 % 40, 100 + mixed / 8 % 3000)
+    };
+    let lines: Vec<String> = (1..24).map(fork).chain((0..100_000).map(access)).collect();
+    lines.join("\n") + "\n"
+}
+
+/// A prediction does not ask whether it was interrupted.
+#[test]
+fn an_interrupt_ends_a_long_prediction() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let trace = write(directory.path(), "long.std", &long_trace());
+    let child = start_listening(&mut tool(&["predict", "--trace", path(&trace), "--json"]));
+    wait_until("it computes", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).expect("it goes on");
+        let fields = stat.rsplit_once(") ").map(|(_, rest)| rest.split(' ').collect::<Vec<_>>());
+        // Hundredths of a second in user mode: more than it takes to read the trace.
+        fields.is_some_and(|fields| fields[11].parse::<u64>().is_ok_and(|time| time > 200))
+    });
+    signal(&child, "-TERM");
+    let output = child.wait_with_output().expect("the tool ends");
+    let stdout = String::from_utf8(output.stdout).expect("the tool prints UTF-8");
+    assert_eq!(output.status.code(), Some(130), "{stdout}");
+    assert_eq!(json(&stdout).pop().expect("a summary")["interrupted"], true);
+}
+
+/// Nobody reads what the tool prints: it ends all the same.
+#[test]
+fn an_interrupt_ends_a_tool_whose_output_is_full() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // More than a pipe holds.
+    let prints = r#"
+#include <pthread.h>
+#include <stdio.h>
+static void *print(void *unused) {
+    for (int i = 0; i < 1000000; i++) putchar('x');
+    return unused;
+}
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, print, 0);
+    return pthread_join(thread, 0);
+}
+"#;
+    let source = write(directory.path(), "prints.c", prints);
+    let recorded = directory.path().join("run.tbt");
+    let mut child = start_listening(&mut tool(&["record", path(&source), "--out", path(&recorded)]));
+    let mut output = child.stdout.take().expect("a pipe");
+    output.read_exact(&mut [0]).expect("the run's output is printed");
+    signal(&child, "-INT");
+    assert_eq!(child.wait().expect("the tool ends").code(), Some(130));
+}
+
+/// Runs that take long and fail after many switches, so that minimising takes longer than anything else.
+const SLOW: &str = r#"
+#include <assert.h>
+#include <pthread.h>
+static int shared;
+static void *add(void *unused) {
+    for (int i = 0; i < 40; i++) {
+        int seen = shared;
+        for (volatile int wait = 0; wait < 1000000; wait++) {}
+        shared = seen + 1;
+    }
+    return unused;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, add, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    assert(shared == 80);
+}
+"#;
+
+/// Protects the budget: minimising one failure of this program would take some minutes.
+#[test]
+fn minimising_keeps_to_the_budget_and_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "slow.c", SLOW);
+    let out = directory.path().join("out");
+    let hunt =
+        ["rank", path(&source), "--json", "--strategy", "random", "--budget", "5s", "--out", path(&out)];
+    let (stdout, stderr, code) = crate::support::run(&mut tool(&hunt));
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    let lines = json(&stdout);
+    assert_eq!(lines[0]["type"], "finding", "{stdout}");
+    let seconds = lines.last().and_then(|summary| summary["seconds"].as_f64()).expect("a summary");
+    assert!(seconds < 60.0, "{seconds} s for a budget of 5");
+}
+
 /// Starts a command of the tool in a session of its own.
 fn start(command: &Command) -> Child {
     let mut in_session = Command::new("setsid");

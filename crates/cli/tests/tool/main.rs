@@ -8,6 +8,7 @@ mod damage;
 mod doctor;
 mod input;
 mod interrupt;
+mod killed;
 mod messages;
 mod output;
 mod places;

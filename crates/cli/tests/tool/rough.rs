@@ -147,6 +147,38 @@ fn a_recording_that_hangs_is_stopped_and_located() {
     assert!(stdout.contains("hangs.c:8"), "{stdout}");
 }
 
+/// What a program does that took the tested one's place is nobody's finding, nor is what the tool does to it.
+#[test]
+fn a_run_that_becomes_another_program_is_counted() {
+    const BECOMES: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static void *nothing(void *unused) { return unused; }
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, nothing, 0);
+    pthread_join(thread, 0);
+    execlp("sleep", "sleep", "600", (char *)0);
+}
+"#;
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "becomes.c", BECOMES);
+    let hunt = ["hunt", path(&source), "--budget", "20runs", "--out", path(directory.path())];
+    let (stdout, stderr, code) = run(&mut tool(&hunt));
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    assert!(stdout.contains("runs became another program (") && stdout.contains("/sleep)"), "{stdout}");
+}
+
+/// Protects the machine's memory from a source file without end.
+#[test]
+fn a_compiler_that_takes_all_memory_is_stopped() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = write(directory.path(), "endless.c", "#include \"/dev/zero\"\n");
+    let (stdout, stderr, code) = run(&mut tool(&["hunt", path(&source)]));
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("does not compile") && stderr.contains("out of memory"), "{stderr}");
+}
+
 /// Fails in its first run alone: it leaves a file for the others.
 const LEAVES_A_FILE: &str = r#"
 #include <assert.h>

@@ -133,6 +133,7 @@ impl<'t> EndLine<'t> {
             End::Failed(_) => (None, trace.failure_message()),
             End::Diverged { step, reason } => (Some(*step), Some(reason.clone())),
             End::Unsupported { message, .. } => (None, Some(message.clone())),
+            End::Exec { program, .. } => (None, Some(program.clone())),
             End::Finished | End::EventBound | End::TimeLimit { .. } | End::MemoryLimit => (None, None),
         };
         let related = trace.end.failure().map_or(&[][..], |failure| &failure.related);

@@ -231,6 +231,10 @@ fn json_describes_every_end() {
         last_line(End::Unsupported { message: "vfork".into(), at: TracePlace::default() }),
         r#"{"end":"unsupported","message":"vfork","thread":"0","pending":[]}"#
     );
+    assert_eq!(
+        last_line(End::Exec { program: "/bin/sh".into(), at: TracePlace::default() }),
+        r#"{"end":"exec","message":"/bin/sh","thread":"0","pending":[]}"#
+    );
     let mut failure = Failure::new(FailureKind::DoubleFree, "a block is freed again", TracePlace::default());
     failure.related = vec![Related { role: Role::Freed, at }];
     assert_eq!(

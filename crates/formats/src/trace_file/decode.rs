@@ -206,6 +206,9 @@ impl Tables {
             EndKind::Unsupported => {
                 End::Unsupported { message: reader.text("a message")?, at: self.place(reader, version)? }
             }
+            EndKind::Exec => {
+                End::Exec { program: reader.text("a program")?, at: self.place(reader, version)? }
+            }
         })
     }
 

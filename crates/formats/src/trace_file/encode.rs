@@ -141,6 +141,10 @@ fn put_end(buffer: &mut Vec<u8>, end: &End<TracePlace>) {
             put_text(buffer, message);
             put_place(buffer, at);
         }
+        End::Exec { program, at } => {
+            put_text(buffer, program);
+            put_place(buffer, at);
+        }
         End::Finished | End::EventBound | End::MemoryLimit => {}
     }
 }

@@ -24,13 +24,13 @@ use view::View;
 
 pub struct Terminal {
     config: ReportConfig,
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
     /// The lines of tests that did not pass. They are repeated at the end.
     not_passed: Vec<String>,
 }
 
 impl Terminal {
-    pub fn new(config: ReportConfig, out: Box<dyn Write>) -> Terminal {
+    pub fn new(config: ReportConfig, out: Box<dyn Write + Send>) -> Terminal {
         Terminal { config, out, not_passed: Vec::new() }
     }
 
@@ -138,6 +138,9 @@ impl Terminal {
             text += "\n";
         }
         text += &format!("reproduced in {} of {} runs", replay.reproduced, replay.runs);
+        if replay.interrupted {
+            text += &format!("\n{}", summary::INTERRUPTED);
+        }
         self.say(&text)
     }
 

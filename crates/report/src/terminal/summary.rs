@@ -7,11 +7,15 @@ use super::timing;
 
 /// What a session did, found and left out.
 pub fn session(summary: &Summary) -> String {
-    match &summary.predictions {
+    let text = match &summary.predictions {
         Some(figures) => predictions(summary, figures),
         None => search(summary),
-    }
+    };
+    if summary.interrupted { format!("{text}\n{INTERRUPTED}") } else { text }
 }
+
+/// Said after what was done up to then.
+pub const INTERRUPTED: &str = "interrupted before the end";
 
 fn predictions(summary: &Summary, figures: &PredictionFigures) -> String {
     let PredictionFigures { predicted, confirmed, failed, .. } = *figures;
@@ -57,6 +61,10 @@ fn search(summary: &Summary) -> String {
         lines.push(format!(
             "no finding: it takes more than the schedule ({causes}), or we do not repeat it well"
         ));
+    }
+    if let Some(program) = &summary.became {
+        let runs = counted(summary.became_another, "run");
+        lines.push(format!("{runs} became another program ({program}); what that does is not known"));
     }
     if summary.has_no_threads() {
         lines.push("no threads were started: nothing to schedule".into());
@@ -152,5 +160,6 @@ pub fn suite(summary: &SuiteSummary) -> String {
     if could_not_run > 0 {
         text += &format!(", {could_not_run} could not be run");
     }
-    text + &format!(", {ignored} skipped; {runs} runs")
+    text += &format!(", {ignored} skipped; {runs} runs");
+    if summary.interrupted { text + "; " + INTERRUPTED } else { text }
 }

@@ -4,7 +4,8 @@
 //! that a failed run leaves would be in the way of the next. So each run notes the temporary files and directories that
 //! it makes, in memory that it shares with its server. When the run is over, the server removes those that are still
 //! there. It knows them by device and inode, so it removes nothing that was only moved there. Files outside the
-//! directory for temporary files stay: they may be what the program is run for.
+//! directory for temporary files stay: they may be what the program is run for. Shared memory and semaphores with names
+//! outlive every process, and are removed like temporary files.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -73,6 +74,28 @@ pub unsafe fn creating<R: Copy>(
     result
 }
 
+/// The same for shared memory and semaphores with names, which the kernel keeps as files. Those of semaphores have a
+/// `prefix`.
+///
+/// # Safety
+/// `name` is a string.
+pub unsafe fn creating_shared<R: Copy>(
+    prefix: &str,
+    name: *const c_char,
+    call: impl FnOnce() -> R,
+    succeeded: fn(R) -> bool,
+) -> R {
+    // SAFETY: the caller's promise.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let name = name.strip_prefix(b"/").unwrap_or(name);
+    let path = [SHARED.as_bytes(), b"/", prefix.as_bytes(), name, b"\0"].concat();
+    // SAFETY: the path ends in a zero.
+    unsafe { creating(path.as_ptr().cast(), call, succeeded) }
+}
+
+/// Where Linux has shared memory with names.
+const SHARED: &str = "/dev/shm";
+
 /// The file at this path; a link is not followed.
 fn identity(path: *const c_char) -> Option<Identity> {
     // SAFETY: all zeroes is a status.
@@ -85,7 +108,8 @@ fn identity(path: *const c_char) -> Option<Identity> {
 
 fn is_temporary(path: &Path) -> bool {
     let is_plain = !path.as_os_str().as_bytes().windows(4).any(|part| part == b"/../");
-    is_plain && DIRECTORY.get().is_some_and(|directory| path.starts_with(directory))
+    is_plain
+        && (path.starts_with(SHARED) || DIRECTORY.get().is_some_and(|directory| path.starts_with(directory)))
 }
 
 fn note(path: &CStr, identity: Identity) {

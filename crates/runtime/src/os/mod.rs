@@ -8,6 +8,7 @@ pub mod channels;
 pub mod children;
 pub mod descriptors;
 pub mod dispatch;
+pub mod exec;
 mod file_locks;
 pub mod files;
 pub mod identity;

@@ -1,6 +1,6 @@
 //! The functions that a program calls to open a file: some paths lead elsewhere, and what is created is noted.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::{files, leftovers, processors, randomness};
 use crate::entry::intercept::intercept;
@@ -107,7 +107,6 @@ change! {
     renameat(directory, old, other, new);
     renameat2(directory, old, other, new, flags);
     rmdir(path);
-    shm_open(name, flags, mode);
     shm_unlink(name);
     symlink(target, path);
     symlinkat(target, directory, path);
@@ -141,4 +140,21 @@ create! {
     mkstemp(path) -> c_int, |file| file >= 0;
     mkstemp64(path) -> c_int, |file| file >= 0;
     mkstemps(path, suffix) -> c_int, |file| file >= 0;
+}
+
+// Memory and semaphores with names outlive whoever makes them.
+intercept! {
+    fn shm_open(name: Path, flags: c_int, mode: libc::mode_t) -> c_int, calling open {
+        super::io::goes_outside();
+        // SAFETY: the program promises libc a string.
+        unsafe { leftovers::creating_shared("", name, || open(name, flags, mode), |file| file >= 0) }
+    }
+
+    fn sem_open(name: Path, flags: c_int, mode: libc::mode_t, value: c_uint) -> *mut c_void, calling open {
+        super::io::goes_outside();
+        // SAFETY: the program promises libc a string.
+        unsafe {
+            leftovers::creating_shared("sem.", name, || open(name, flags, mode, value), |opened| !opened.is_null())
+        }
+    }
 }
