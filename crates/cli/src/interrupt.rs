@@ -5,7 +5,7 @@
 //! long computation, and standard output may be a full pipe. So a thread of its own waits for [`GRACE`] after the first
 //! interrupt. If the command has not ended by then, that thread prints the summary of what was done so far and ends the
 //! process. It needs nothing from the thread that works, except for [`OUTPUT`]. Nothing else may be needed for a clean
-//! end: processes end with the tool (`threadbare_executor::keep`), and directories are listed in `scratch`.
+//! end: processes end with the tool (`threadbare_executor::keep`), and directories are listed in [`scratch`].
 //!
 //! SIGINT, SIGTERM and SIGHUP are interrupts, except for SIGHUP if it is ignored from the start, as `nohup` has it. SIGINT
 //! is one in any case: a shell ignores it for all that a script starts in the background. SIGPIPE is ignored, as in every Rust program: a write to a closed pipe fails, and the command ends.
@@ -18,13 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use threadbare_executor::scratch;
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{SuiteSummary, TestResult};
 use threadbare_hunt::{Event, Summary};
 use threadbare_report::{Reporter, print_error};
 
+use crate::exit;
 use crate::problem::Problem;
-use crate::{exit, scratch};
 
 /// How long a command has to end by itself.
 const GRACE: Duration = Duration::from_millis(600);

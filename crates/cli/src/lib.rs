@@ -16,7 +16,6 @@ mod predict;
 mod problem;
 mod record;
 mod replay;
-mod scratch;
 mod session;
 mod target;
 mod trace;
@@ -26,6 +25,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use threadbare_executor::scratch;
 
 use arguments::{Arguments, Command};
 use problem::Problem;
@@ -70,6 +70,6 @@ fn finish(work: impl FnOnce() -> Result<u8, Problem>) -> ExitCode {
         problem.print();
         exit::COULD_NOT_RUN
     });
-    threadbare_executor::remove_temporary_cache();
+    scratch::remove_all();
     ExitCode::from(code)
 }

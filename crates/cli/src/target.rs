@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use threadbare_executor::scratch::{self, Scratch};
 use threadbare_executor::{Input, Limits, Target, keep};
 use threadbare_formats::clip::ClipInput;
 use threadbare_hunt::Subject;
@@ -19,7 +20,6 @@ use crate::arguments::{LaunchOptions, RunOptions};
 use crate::cc::{self, Language};
 use crate::input::{self, Given};
 use crate::problem::Problem;
-use crate::scratch::{self, Scratch};
 use crate::trust::TrustedClip;
 
 /// A program that is ready to run. What was compiled for it is deleted with it.

@@ -4,12 +4,13 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::getuid;
-use tempfile::TempDir;
+
+use crate::scratch::Scratch;
 
 /// The cache of this process, once it has been chosen.
 static CHOSEN: Mutex<Option<Cache>> = Mutex::new(None);
@@ -17,18 +18,18 @@ static CHOSEN: Mutex<Option<Cache>> = Mutex::new(None);
 enum Cache {
     Lasting(PathBuf),
     /// No directory is safe, so this one is for this process alone.
-    Temporary(TempDir),
+    Temporary(Scratch),
 }
 
 /// The cache directory, which is there. It is the user's; where that cannot be used, one for the user in the directory
-/// for temporary files; and where that belongs to somebody else, a new one that [`remove_temporary_cache`] removes.
+/// for temporary files; and where that belongs to somebody else, a new one that goes with this process.
 pub fn cache() -> io::Result<PathBuf> {
     let mut chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = match chosen.take() {
         Some(cache) => cache,
         None => match lasting_cache() {
             Some(directory) => Cache::Lasting(directory),
-            None => Cache::Temporary(temporary_cache()?),
+            None => Cache::Temporary(Scratch::new()?),
         },
     };
     let directory = match &cache {
@@ -44,15 +45,6 @@ pub fn is_cache_temporary() -> bool {
     matches!(*CHOSEN.lock().unwrap_or_else(PoisonError::into_inner), Some(Cache::Temporary(_)))
 }
 
-/// Removes the cache if it was made for this process alone. To be called at its end.
-pub fn remove_temporary_cache() {
-    let chosen = CHOSEN.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(Cache::Temporary(directory)) = chosen {
-        // What cannot be removed is left to whoever clears the directory for temporary files.
-        let _ = directory.close();
-    }
-}
-
 fn lasting_cache() -> Option<PathBuf> {
     let absolute = |path: &PathBuf| path.is_absolute();
     let configured = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(absolute);
@@ -66,10 +58,6 @@ fn lasting_cache() -> Option<PathBuf> {
         .chain([in_temporary])
         .filter(has_plain_name)
         .find(|directory| make_private(directory).is_ok())
-}
-
-fn temporary_cache() -> io::Result<TempDir> {
-    tempfile::Builder::new().prefix("threadbare-").permissions(fs::Permissions::from_mode(0o700)).tempdir()
 }
 
 /// Makes the directory if it is not there, and checks that it is the user's own.

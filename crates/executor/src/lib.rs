@@ -24,12 +24,13 @@ mod memory;
 mod plain;
 mod processes;
 mod run;
+pub mod scratch;
 mod server;
 mod snapshots;
 mod symbolise;
 mod worker;
 
-pub use cache::{cache, is_cache_temporary, remove_temporary_cache};
+pub use cache::{cache, is_cache_temporary};
 pub use ending::RunEnd;
 pub use input::Input;
 pub use keeper::keep;

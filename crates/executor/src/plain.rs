@@ -3,8 +3,9 @@
 //! Some statements need it. "It fails whatever the schedule" is one; it was wrong when it was only assumed. The words
 //! for such a statement come from a [`PlainRun`], and the only way to have one is to make the run.
 //!
-//! It is the same executable with the same arguments, directory, environment and input. Our library is loaded, because
-//! an instrumented program does not start without one, but it is told nothing, so it hands every call on to libc.
+//! It is the same executable with the same arguments, directory, environment and input, except for a directory of its
+//! own for temporary files. Our library is loaded, because an instrumented program does not start without one. But it is
+//! told nothing, so it hands every call on to libc.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -21,6 +22,7 @@ use crate::keeper::{Kept, keep};
 use crate::library;
 use crate::limits::Limits;
 use crate::processes;
+use crate::scratch::Scratch;
 use crate::server::before;
 use crate::worker::Target;
 
@@ -53,7 +55,10 @@ const FIRST_TICK: Duration = Duration::from_micros(200);
 impl PlainRun {
     /// Runs the program once. `None` if it cannot be started, or if we were interrupted.
     pub fn make(target: &Target, limits: &Limits) -> Option<PlainRun> {
-        let (command, text) = plain_command(target).ok()?;
+        let (mut command, text) = plain_command(target).ok()?;
+        // What it leaves behind would be in the way of the next.
+        let temporary = Scratch::new().ok()?;
+        command.env("TMPDIR", temporary.path());
         let start = Instant::now();
         let mut process = Kept::start(command).ok()?;
         let end = wait(&mut process, limits)?;

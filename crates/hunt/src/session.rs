@@ -107,8 +107,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Goes on to the end, and gives the figures.
+    /// Goes on to the end, and gives the figures. What was found is said also if something went wrong later.
     pub fn run(mut self) -> Result<Summary, HuntError> {
+        let searched = self.search();
+        self.finish()?;
+        searched.map(|()| self.summary)
+    }
+
+    fn search(&mut self) -> Result<(), HuntError> {
         self.probe();
         while let Some((count, length)) = self.next_round() {
             let (first, begun) = (self.summary.runs, Instant::now());
@@ -136,8 +142,7 @@ impl<'a> Session<'a> {
             (self.emit)(Event::Progress(&self.summary)).map_err(HuntError::Report)?;
         }
         self.summary.interrupted = self.config.limits.is_cancelled();
-        self.finish()?;
-        Ok(self.summary)
+        Ok(())
     }
 
     /// One short run before the search shows how much time the events of this program take.

@@ -39,6 +39,8 @@ pub enum TestResult {
     /// Passed, and started no thread: there is only one schedule.
     NoThreads,
     Failed,
+    /// It fails by itself, and was not searched for that reason: how.
+    FailedAlone(String),
     /// Why.
     CouldNotRun(String),
 }
@@ -84,7 +86,7 @@ impl SuiteSummary {
                 self.passed += 1;
                 self.no_threads += 1;
             }
-            TestResult::Failed => self.failed += 1,
+            TestResult::Failed | TestResult::FailedAlone(_) => self.failed += 1,
             TestResult::CouldNotRun(_) => self.could_not_run += 1,
         }
     }
@@ -157,9 +159,22 @@ fn hunt_in(test: Test) -> TestReport {
     };
     let (result, summary) = match summary {
         Ok(summary) => (result(&summary, &config), Some(summary)),
-        Err(error) => (TestResult::CouldNotRun(error.to_string()), None),
+        Err(error) => (failed_start(&error), None),
     };
     TestReport { program, test: name, result, summary, seconds: start.elapsed().as_secs_f64(), findings }
+}
+
+/// A test that could not be brought to its first thread has failed if it fails by itself too.
+fn failed_start(error: &HuntError) -> TestResult {
+    match error {
+        HuntError::Start(StartError::FailedEarly { what, plain: Some(plain), .. }) if plain.failed() => {
+            let end = plain.end();
+            TestResult::FailedAlone(format!(
+                "{what} before its first thread, and without Threadbare's scheduling too ({end})"
+            ))
+        }
+        _ => TestResult::CouldNotRun(error.to_string()),
+    }
 }
 
 fn result(summary: &Summary, config: &HuntConfig) -> TestResult {
@@ -168,8 +183,8 @@ fn result(summary: &Summary, config: &HuntConfig) -> TestResult {
         0 if summary.nothing_ended() => match summary.plain.as_ref().filter(|plain| plain.failed()) {
             Some(plain) => {
                 let end = plain.end();
-                TestResult::CouldNotRun(format!(
-                    "no run came to its end, and without Threadbare's scheduling it fails: {end}"
+                TestResult::FailedAlone(format!(
+                    "no run came to its end; without Threadbare's scheduling it fails: {end}"
                 ))
             }
             None => TestResult::PassedInPart,

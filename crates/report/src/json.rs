@@ -365,6 +365,7 @@ impl<'a> TestLine<'a> {
             TestResult::PassedInPart => ("passed-in-part", None),
             TestResult::NoThreads => ("no-threads", None),
             TestResult::Failed => ("failed", None),
+            TestResult::FailedAlone(problem) => ("failed", Some(problem.as_str())),
             TestResult::CouldNotRun(problem) => ("could-not-run", Some(problem.as_str())),
         };
         TestLine {

@@ -13,11 +13,13 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
     assert_eq!(said.code, 1, "{}{}", said.stdout, said.stderr);
     let results = said.results();
     let expected = [
+        ("main", "failed"),
         ("tests::aborts", "failed"),
         ("tests::aborts_after_a_caught_panic", "failed"),
         ("tests::closes_half_and_waits_with_a_limit", "passed"),
         ("tests::counts_processors", "passed"),
         ("tests::is_a_stress_test", "passed-in-part"),
+        ("tests::is_long_and_fails", "failed"),
         ("tests::leaves_files_behind", "passed"),
         ("tests::makes_files_and_removes_them", "passed"),
         ("tests::prints_10_mb", "passed"),
@@ -38,6 +40,20 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         let places = finding["locations"].to_string();
         assert!(places.contains("lib.rs"), "{places}");
         assert_eq!(finding["timing"], "always", "cargo test shows it too: {}", said.stdout);
+    }
+    // What fails by itself has failed, though there is no schedule to show.
+    for (test, words) in [
+        (
+            "main",
+            "exit code 3 before its first thread, and without Threadbare's scheduling too (exit code 3)",
+        ),
+        (
+            "tests::is_long_and_fails",
+            "no run came to its end; without Threadbare's scheduling it fails: exit code 101",
+        ),
+    ] {
+        let line = said.json().into_iter().find(|line| line["type"] == "test" && line["test"] == test);
+        assert_eq!(line.expect("a line")["problem"], words, "{}", said.stdout);
     }
     let stress = said.json().into_iter().find(|line| line["test"] == "tests::is_a_stress_test");
     assert!(stress.expect("a line")["plain"].is_string(), "it was tried without us: {}", said.stdout);

@@ -156,7 +156,7 @@ fn a_run_that_is_stopped_though_others_end_is_looked_at() {
     );
     let clip = lines[0]["unfinished"]["clip"].as_str().expect("a clip");
     assert!(clip.contains("program-unfinished-"), "{clip}");
-    let (stdout, stderr, code) = run(&mut tool(&["replay", clip]));
+    let (stdout, stderr, code) = run(&mut tool(&["replay", "--trust", clip]));
     assert!(code == 1 && stdout.contains("reproduced in 1 of 1 runs"), "{stdout}{stderr}");
 }
 

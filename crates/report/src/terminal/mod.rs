@@ -98,7 +98,9 @@ impl Terminal {
     fn test(&mut self, report: &TestReport) -> io::Result<()> {
         let line = TestLine::of(report).to_string(self.config.colour);
         self.say(&line)?;
-        if matches!(report.result, TestResult::Failed | TestResult::CouldNotRun(_)) {
+        let has_passed =
+            matches!(report.result, TestResult::Passed | TestResult::PassedInPart | TestResult::NoThreads);
+        if !has_passed {
             self.not_passed.push(line);
         }
         report.findings.iter().try_for_each(|finding| {

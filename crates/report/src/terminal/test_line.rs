@@ -42,12 +42,12 @@ impl TestLine {
     pub fn of(report: &TestReport) -> TestLine {
         let outcome = match report.result {
             TestResult::Passed | TestResult::PassedInPart | TestResult::NoThreads => Outcome::Pass,
-            TestResult::Failed => Outcome::Fail,
+            TestResult::Failed | TestResult::FailedAlone(_) => Outcome::Fail,
             TestResult::CouldNotRun(_) => Outcome::Error,
         };
         let done = match &report.result {
             TestResult::NoThreads => "no threads".to_owned(),
-            TestResult::CouldNotRun(problem) => problem.clone(),
+            TestResult::CouldNotRun(problem) | TestResult::FailedAlone(problem) => problem.clone(),
             _ => counted(report.runs(), "run"),
         };
         TestLine {

@@ -132,6 +132,17 @@ mod tests {
     }
 
     #[test]
+    fn is_long_and_fails() {
+        let counter = AtomicU64::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..2_000_000).for_each(|_| _ = counter.fetch_add(1, Ordering::Relaxed)));
+            }
+        });
+        assert_eq!(counter.into_inner(), 0);
+    }
+
+    #[test]
     fn never_ends() {
         thread::spawn(|| {}).join().unwrap();
         loop {
