@@ -21,7 +21,7 @@ use crate::memory::{Memory, anonymous_file, punch_hole};
 use crate::plain::PlainRun;
 use crate::processes;
 use crate::run::Run;
-use crate::server::Server;
+use crate::server::{Server, check_limits};
 use crate::snapshots::{Keep, Snapshots};
 
 /// The tested program, and how it is started.
@@ -145,6 +145,8 @@ impl Worker {
         check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
+        // Before the shared file is made: it is larger than a limit may allow, and that is a signal.
+        check_limits().map_err(spawn_error)?;
         let memory = Memory::create().map_err(spawn_error)?;
         memory.write_code(&library_code(&program));
         memory.control().pid_offset.store(target.pid_offset, Ordering::Relaxed);

@@ -27,7 +27,7 @@ pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
