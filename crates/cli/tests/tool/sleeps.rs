@@ -118,9 +118,9 @@ fn a_sleep_that_keeps_threads_apart_is_outlasted() {
         assert_eq!((&finding["kind"], &need["what"]), (&"assertion".into(), &"outlasted-sleep".into()));
         assert_eq!((&need["seconds"], &need["location"]["line"]), (&0.0005.into(), &16.into()));
         let clip = finding["clip"].as_str().expect("a clip was written");
-        let (stdout, stderr, code) = run(&mut tool(&["replay", clip, "--times", "20", "--json"]));
+        let (stdout, stderr, code) = run(&mut tool(&["replay", "--trust", clip, "--times", "20", "--json"]));
         assert_eq!((code, &json(&stdout)[0]["reproduced"]), (1, &20.into()), "{stdout}{stderr}");
-        let (stdout, _, _) = run(&mut tool(&["replay", clip]));
+        let (stdout, _, _) = run(&mut tool(&["replay", "--trust", clip]));
         assert!(stdout.contains(", if the 500 µs sleep at sleeper.c:16 is outlasted"), "{stdout}");
     }
 }
@@ -183,6 +183,6 @@ fn a_finding_names_the_wait_that_has_to_time_out() {
     let need = &lines[0]["needs"][0];
     assert_eq!((&need["what"], &need["location"]["line"]), (&"timeout".into(), &20.into()), "{lines:?}");
     let clip = lines[0]["clip"].as_str().expect("a clip was written");
-    let (stdout, _, _) = run(&mut tool(&["replay", clip]));
+    let (stdout, _, _) = run(&mut tool(&["replay", "--trust", clip]));
     assert!(stdout.contains(", if the 5 s wait at sleeper.c:20 times out"), "{stdout}");
 }
