@@ -205,6 +205,11 @@ impl Worker {
         Influence::in_set(self.memory.control().influences.load(Ordering::Relaxed))
     }
 
+    /// The program came to its end without a thread, so its server stands before `main`.
+    pub fn starts_no_thread(&self) -> bool {
+        self.memory.control().from_main.load(Ordering::Relaxed) != 0
+    }
+
     /// The program as it is loaded.
     pub fn program(&self) -> &Program {
         &self.program

@@ -168,10 +168,14 @@ fn start(name: &str, path: &Path, arguments: &[String], cancelled: &Arc<AtomicBo
     };
     let limits = Limits { cancelled: Arc::clone(cancelled), ..Limits::default() };
     match Worker::start(&target, &limits) {
+        Ok(worker) if worker.starts_no_thread() => {
+            let advice = "give it the arguments with which it starts threads: doctor PROGRAM -- ARGS";
+            Check::warning(name, "starts, and ends without a thread", advice)
+        }
         Ok(_) => Check::ok(name, "starts, and gets to its first thread"),
         Err(error) => {
             let found = error.to_string();
-            let is_harmless = matches!(error, StartError::NoThread(_) | StartError::TooSlow { .. });
+            let is_harmless = matches!(error, StartError::TooSlow { .. });
             let advice = Problem::from(error).advice().unwrap_or("run it by hand").to_owned();
             if is_harmless { Check::warning(name, found, advice) } else { Check::error(name, found, advice) }
         }

@@ -88,7 +88,7 @@ fn a_program_that_cannot_be_hunted_in_is_told_why() {
     compile(&source, &program, &["-fsanitize=thread"]);
     let (checks, code) = examine(&program);
     assert_eq!(code, 1, "{checks:#?}");
-    with(&checks, "warning", "ended without starting a thread");
+    with(&checks, "warning", "ends without a thread");
     with(&checks, "warning", "has no debug information");
     compile(&source, &program, &["-g", "-fsanitize=thread", "-static-libtsan"]);
     let (checks, code) = examine(&program);

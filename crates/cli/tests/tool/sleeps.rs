@@ -125,6 +125,42 @@ fn a_sleep_that_keeps_threads_apart_is_outlasted() {
     }
 }
 
+/// Two sleeps, and a program that takes it for granted that the shorter one ends first.
+const IN_ORDER: &str = r#"#include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static int state;
+
+static void *change(void *nobody) {
+    usleep(LENGTH);
+    state = 1;
+    return nobody;
+}
+
+int main(void) {
+    pthread_t thread;
+    pthread_create(&thread, 0, change, 0);
+    int before = state;
+    usleep(100);
+    assert(state == before);
+    pthread_join(thread, 0);
+    return 0;
+}
+"#;
+
+/// Protects the headline where no thread could run: a longer sleep that ends before a shorter one was outlasted too.
+#[test]
+fn a_sleep_that_ends_before_a_shorter_one_is_outlasted() {
+    let (_directory, source) = written(IN_ORDER);
+    let Hunted { lines, code } = hunt("rank", &source, "500", "400runs");
+    let need = &lines[0]["needs"][0];
+    assert_eq!((code, &need["what"]), (1, &"outlasted-sleep".into()), "{lines:?}");
+    assert_eq!((&need["seconds"], &need["location"]["line"]), (&0.0005.into(), &8.into()));
+    let Hunted { lines, code } = hunt("rank", &source, "5000", "400runs");
+    assert_eq!((code, &lines[0]["sleeps_held"]), (0, &true.into()), "{lines:?}");
+}
+
 /// Protects tests that sleep to let another thread go first: no machine holds a thread up for so long often enough that
 /// its author would want to know. A search says that it has not tried.
 #[test]

@@ -28,7 +28,7 @@ impl Scheduler {
             return false;
         };
         if self.run_timers(Some(deadline), |sched| sched.can_run(index).then_some(index)).is_none() {
-            let is_early = self.may_go_before(index) && !self.follower.is_expiry_overdue();
+            let is_early = self.comes_later(index) && !self.follower.is_expiry_overdue();
             self.advance_to(deadline);
             let thread = &mut self.threads[index];
             thread.timed_out = true;
@@ -39,9 +39,12 @@ impl Scheduler {
         true
     }
 
-    /// Some thread other than `index` can run.
-    fn may_go_before(&self, index: ThreadIndex) -> bool {
-        self.alive.iter().any(|other| other != index && self.can_run(other))
+    /// By time alone another thread goes on before `index`: it can run, or it has an earlier deadline.
+    fn comes_later(&self, index: ThreadIndex) -> bool {
+        let end = |index: ThreadIndex| (self.threads[index].deadline, index);
+        let comes_first =
+            |other: ThreadIndex| self.can_run(other) || self.may_expire(other) && end(other) < end(index);
+        self.alive.iter().any(|other| other != index && comes_first(other))
     }
 
     /// Thread `index` sleeps, and the plan lets other threads outlast that.
@@ -69,7 +72,7 @@ impl Scheduler {
     pub fn note_held_sleep(&mut self, index: ThreadIndex) {
         let thread = &self.threads[index];
         let is_held =
-            thread.wait.rules().is_sleep && !self.may_be_outlasted(index) && self.may_go_before(index);
+            thread.wait.rules().is_sleep && !self.may_be_outlasted(index) && self.comes_later(index);
         if is_held {
             self.follower.holds_sleep(thread.patience);
         }
@@ -106,12 +109,9 @@ impl Scheduler {
 
     /// Thread `index` sleeps, and another thread can run or has an earlier deadline.
     fn sleeps_on(&self, index: ThreadIndex) -> bool {
-        let end = |index: ThreadIndex| (self.threads[index].deadline, index);
-        let comes_first =
-            |other: ThreadIndex| self.can_run(other) || self.may_expire(other) && end(other) < end(index);
         self.threads[index].wait.rules().is_sleep
             && !self.follower.sleeps_are_too_long()
-            && self.alive.iter().any(|other| other != index && comes_first(other))
+            && self.comes_later(index)
     }
 
     /// Lets the wait with the earliest deadline time out, of those that `may`.
