@@ -59,17 +59,17 @@ const SLEEPS: &str = r#"
 #include <unistd.h>
 static int stage;
 static void *first(void *unused) {
-    usleep(1000);
+    usleep(100000);
     assert(stage == 0);
     stage = 1;
-    usleep(1000);
+    usleep(100000);
     assert(stage == 2);
     return unused;
 }
 int main(void) {
     pthread_t thread;
     pthread_create(&thread, 0, first, 0);
-    usleep(1500);
+    usleep(150000);
     assert(stage == 1);
     stage = 2;
     pthread_join(thread, 0);
@@ -77,8 +77,8 @@ int main(void) {
 }
 "#;
 
-/// A thread may be held up for longer than another sleeps, but nobody would thank us for saying so: also what is
-/// predicted, or comes after a preemption, lets sleepers sleep.
+/// A thread may be held up for longer than another sleeps, but nobody would thank us for saying so of a tenth of a second:
+/// also what is predicted, or comes after a preemption, lets sleepers sleep.
 #[test]
 fn a_sleep_is_long_enough() {
     let directory = tempfile::tempdir().expect("a directory");
