@@ -13,7 +13,7 @@ use std::arch::naked_asm;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::{raw_calls, system};
+use super::{instructions, raw_calls, system};
 use crate::entry::{imports, modules};
 
 /// Of `siginfo_t`: the signal comes from this setting.
@@ -59,7 +59,7 @@ pub fn watch_copy() {
 /// The parts of `X87_TO_AVX512` that this processor has, if it can save them by their numbers.
 fn kept_by_xsave() -> Option<u32> {
     const OSXSAVE: u32 = 1 << 27;
-    if std::arch::x86_64::__cpuid(1).ecx & OSXSAVE == 0 {
+    if instructions::ask_processor(1, 0).ecx & OSXSAVE == 0 {
         return None;
     }
     let enabled: u32;

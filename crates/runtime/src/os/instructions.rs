@@ -140,6 +140,13 @@ fn counter() -> u64 {
     if scheduler::is_lent() { 0 } else { clock::read(0) }
 }
 
+/// What the processor tells.
+#[allow(unused_unsafe, reason = "the oldest supported compiler asks for it, newer ones do not")]
+pub fn ask_processor(leaf: u32, part: u32) -> CpuidResult {
+    // SAFETY: every processor with 64 bits has this instruction.
+    unsafe { __cpuid_count(leaf, part) }
+}
+
 /// What the processor tells, without its random numbers.
 fn cpuid(leaf: u32, part: u32) -> CpuidResult {
     const FEATURES: u32 = 1;
@@ -147,7 +154,7 @@ fn cpuid(leaf: u32, part: u32) -> CpuidResult {
     const MORE_FEATURES: u32 = 7;
     const RDSEED: u32 = 1 << 18;
     set_cpuid(true);
-    let mut told = __cpuid_count(leaf, part);
+    let mut told = ask_processor(leaf, part);
     set_cpuid(false);
     match (leaf, part) {
         (FEATURES, _) => told.ecx &= !RDRAND,
