@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use cargo_metadata::{Artifact, Message, MetadataCommand, Package, PackageId, TargetKind};
 use threadbare_executor::{Target, keep};
@@ -117,27 +117,18 @@ impl Project {
 
     /// Runs `cargo build` or `cargo test --no-run`, instrumented.
     pub fn build(&self, command: &str, selection: &[String]) -> Result<Built, Problem> {
-        let runtime = threadbare_executor::install().map_err(|error| Problem::new(error.to_string()))?;
-        let mut cargo = Command::new(cargo_program());
-        if let Some(directory) = &self.directory {
-            cargo.current_dir(directory);
+        let first = match command {
+            "test" => vec!["test", "--no-run"],
+            _ => vec![command, "--keep-going"],
+        };
+        let mut result = self.run_cargo(&first, selection, Stdio::inherit())?;
+        // `cargo test` starts nothing more once something does not build. The errors were printed.
+        if !result.status.success()
+            && command == "test"
+            && let Some(options) = keep_going(selection)
+        {
+            result = self.run_cargo(&options, selection, Stdio::null())?;
         }
-        cargo.arg(command).args(match command {
-            "test" => &["--no-run", "--no-fail-fast"][..],
-            _ => &["--keep-going"],
-        });
-        cargo
-            .args(["--message-format=json-render-diagnostics", "--target", &self.compiler.host])
-            .arg("--target-dir")
-            .arg(&self.target_directory)
-            .args(&self.place)
-            .args(selection)
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit());
-        wrapper::insert(&mut cargo, &self.compiler, &facade::prepare(&self.compiler)?, &runtime)?;
-        let result = keep(&mut cargo)
-            .and_then(|()| cargo.output())
-            .map_err(|error| Problem::new(format!("cannot run cargo: {error}")))?;
         let wants_tests = command == "test";
         let artifacts = Message::parse_stream(&result.stdout[..]).filter_map(|message| match message {
             Ok(Message::CompilerArtifact(artifact)) => Some(artifact),
@@ -153,6 +144,28 @@ impl Project {
         }
         let in_compiler = in_compiler.into_iter().map(|artifact| artifact.target.name).collect();
         Ok(Built { executables, in_compiler, incomplete: !result.status.success() })
+    }
+
+    /// Runs cargo with these arguments, instrumented, and reads its messages.
+    fn run_cargo(&self, options: &[&str], selection: &[String], stderr: Stdio) -> Result<Output, Problem> {
+        let runtime = threadbare_executor::install().map_err(|error| Problem::new(error.to_string()))?;
+        let mut cargo = Command::new(cargo_program());
+        if let Some(directory) = &self.directory {
+            cargo.current_dir(directory);
+        }
+        cargo
+            .args(options)
+            .args(["--message-format=json-render-diagnostics", "--target", &self.compiler.host])
+            .arg("--target-dir")
+            .arg(&self.target_directory)
+            .args(&self.place)
+            .args(selection)
+            .stdin(Stdio::null())
+            .stderr(stderr);
+        wrapper::insert(&mut cargo, &self.compiler, &facade::prepare(&self.compiler)?, &runtime)?;
+        keep(&mut cargo)
+            .and_then(|()| cargo.output())
+            .map_err(|error| Problem::new(format!("cannot run cargo: {error}")))
     }
 
     fn executable(&self, artifact: Artifact, command: &str) -> Option<Executable> {
@@ -183,6 +196,25 @@ impl Project {
             directory,
         })
     }
+}
+
+/// The arguments with which cargo builds everything that `cargo test` would and that can be built. `None` if there are
+/// none: `cargo build` does not build the tests of a library or program that is named.
+fn keep_going(selection: &[String]) -> Option<Vec<&'static str>> {
+    let has = |prefixes: &[&str]| {
+        selection.iter().any(|argument| prefixes.iter().any(|prefix| argument.starts_with(prefix)))
+    };
+    if has(&["--lib", "--bin"]) {
+        return None;
+    }
+    let mut options = vec!["build", "--keep-going"];
+    if !has(&["--test", "--example"]) {
+        options.push("--tests");
+    }
+    if !has(&["--release", "--profile"]) {
+        options.push("--profile=test");
+    }
+    Some(options)
 }
 
 /// The variables that cargo sets for a test.
