@@ -1,7 +1,8 @@
 /*
  * Two vectors whose every method locks its vector, the steps of an iterator
  * included. One thread compares the vectors while others add to the second;
- * more threads work on vectors of their own.
+ * more threads work on vectors of their own. The comparer may fill both vectors
+ * before it compares them, which takes it further from its start to the bug.
  *
  * The bug: equals holds the lock of its receiver throughout, but that of the
  * argument only within each step. If an element is added between the question
@@ -20,7 +21,7 @@
 
 #include "sizes.h"
 
-enum { MAX_ADDERS = 32, MAX_BYSTANDERS = 32, MAX_ELEMENTS = 64, ELEMENTS = 1 };
+enum { MAX_ADDERS = 32, MAX_BYSTANDERS = 32, MAX_FILLED = 16, MAX_ELEMENTS = 64, ELEMENTS = 1 };
 
 struct vector {
     pthread_mutex_t lock;
@@ -106,9 +107,13 @@ static bool vector_equals(struct vector *self, struct vector *other) {
 }
 #endif
 
-static void *comparer(void *unused) {
+static void *comparer(void *filled) {
+    for (int i = 0; i < *(int *)filled; i++) {
+        vector_add(&first, i);
+        vector_add(&second, i);
+    }
     vector_equals(&first, &second);
-    return unused;
+    return NULL;
 }
 
 static void *adder(void *unused) {
@@ -122,8 +127,10 @@ static void *bystander(void *own) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"adders", 1, 1, MAX_ADDERS}, {"bystanders", 0, 0, MAX_BYSTANDERS}};
-    read_sizes(argc, argv, sizes, 2);
+    struct size sizes[] = {{"adders", 1, 1, MAX_ADDERS},
+                           {"bystanders", 0, 0, MAX_BYSTANDERS},
+                           {"filled", 0, 0, MAX_FILLED}};
+    read_sizes(argc, argv, sizes, 3);
     int adders = sizes[0].value;
     int bystanders = sizes[1].value;
 
@@ -134,7 +141,7 @@ int main(int argc, char **argv) {
     pthread_t comparer_thread;
     pthread_t adder_threads[MAX_ADDERS];
     pthread_t bystander_threads[MAX_BYSTANDERS];
-    pthread_create(&comparer_thread, NULL, comparer, NULL);
+    pthread_create(&comparer_thread, NULL, comparer, &sizes[2].value);
     for (int i = 0; i < adders; i++) {
         pthread_create(&adder_threads[i], NULL, adder, NULL);
     }

@@ -1,7 +1,8 @@
 /*
  * Two array lists, each behind a synchronising wrapper. One thread compares the
  * lists while others add to the second; more threads work on lists of their
- * own.
+ * own. The comparer may fill both lists before it compares them, which takes it
+ * further from its start to the bug.
  *
  * The bug: equals locks its receiver and walks over the other list with no lock
  * at all, since an iterator goes past the wrapper. If an element is added
@@ -17,15 +18,17 @@
 #include "sizes.h"
 #include "synchronised.h"
 
-enum { MAX_ADDERS = 32, MAX_BYSTANDERS = 32, ELEMENTS = 1 };
+enum { MAX_ADDERS = 32, MAX_BYSTANDERS = 32, MAX_FILLED = 16, ELEMENTS = 1 };
 
 static struct collection first = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct collection second = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct collection others[MAX_BYSTANDERS];
 
-static void *comparer(void *unused) {
+static void *comparer(void *filled) {
+    collection_fill(&first, *(int *)filled);
+    collection_fill(&second, *(int *)filled);
     collection_equals(&first, &second);
-    return unused;
+    return NULL;
 }
 
 static void *adder(void *unused) {
@@ -39,8 +42,10 @@ static void *bystander(void *own) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"adders", 1, 1, MAX_ADDERS}, {"bystanders", 0, 0, MAX_BYSTANDERS}};
-    read_sizes(argc, argv, sizes, 2);
+    struct size sizes[] = {{"adders", 1, 1, MAX_ADDERS},
+                           {"bystanders", 0, 0, MAX_BYSTANDERS},
+                           {"filled", 0, 0, MAX_FILLED}};
+    read_sizes(argc, argv, sizes, 3);
     int adders = sizes[0].value;
     int bystanders = sizes[1].value;
 
@@ -49,7 +54,7 @@ int main(int argc, char **argv) {
     pthread_t comparer_thread;
     pthread_t adder_threads[MAX_ADDERS];
     pthread_t bystander_threads[MAX_BYSTANDERS];
-    pthread_create(&comparer_thread, NULL, comparer, NULL);
+    pthread_create(&comparer_thread, NULL, comparer, &sizes[2].value);
     for (int i = 0; i < adders; i++) {
         pthread_create(&adder_threads[i], NULL, adder, NULL);
     }

@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "sizes.h"
+#include "steps.h"
 
 enum { MAX_THREADS = 100 };
 
@@ -56,14 +57,16 @@ static void *checker(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"setters", 1, 1, MAX_THREADS}, {"checkers", 1, 1, MAX_THREADS}};
-    read_sizes(argc, argv, sizes, 2);
+    struct size sizes[] = {{"setters", 1, 1, MAX_THREADS}, {"checkers", 1, 1, MAX_THREADS}, STEPS};
+    read_sizes(argc, argv, sizes, 3);
     int setters = sizes[0].value;
+    int steps = sizes[2].value;
     int total = setters + sizes[1].value;
 
     pthread_t threads[2 * MAX_THREADS];
     for (int i = 0; i < total; i++) {
         pthread_create(&threads[i], NULL, i < setters ? setter : checker, NULL);
+        take_steps(steps);
     }
     for (int i = 0; i < total; i++) {
         pthread_join(threads[i], NULL);

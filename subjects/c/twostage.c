@@ -17,6 +17,7 @@
 #include <pthread.h>
 
 #include "sizes.h"
+#include "steps.h"
 
 enum { MAX_THREADS = 100 };
 
@@ -59,14 +60,16 @@ static void *reader(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"writers", 1, 1, MAX_THREADS}, {"readers", 1, 1, MAX_THREADS}};
-    read_sizes(argc, argv, sizes, 2);
+    struct size sizes[] = {{"writers", 1, 1, MAX_THREADS}, {"readers", 1, 1, MAX_THREADS}, STEPS};
+    read_sizes(argc, argv, sizes, 3);
     int writers = sizes[0].value;
+    int steps = sizes[2].value;
     int total = writers + sizes[1].value;
 
     pthread_t threads[2 * MAX_THREADS];
     for (int i = 0; i < total; i++) {
         pthread_create(&threads[i], NULL, i < writers ? writer : reader, NULL);
+        take_steps(steps);
     }
     for (int i = 0; i < total; i++) {
         pthread_join(threads[i], NULL);

@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "sizes.h"
+#include "steps.h"
 
 enum { MAX_THREADS = 100 };
 
@@ -45,14 +46,16 @@ static void *incrementer(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"observers", 1, 1, MAX_THREADS}, {"incrementers", 1, 1, MAX_THREADS}};
-    read_sizes(argc, argv, sizes, 2);
+    struct size sizes[] = {{"observers", 1, 1, MAX_THREADS}, {"incrementers", 1, 1, MAX_THREADS}, STEPS};
+    read_sizes(argc, argv, sizes, 3);
     int observers = sizes[0].value;
+    int steps = sizes[2].value;
     int total = observers + sizes[1].value;
 
     pthread_t threads[2 * MAX_THREADS];
     for (int i = 0; i < total; i++) {
         pthread_create(&threads[i], NULL, i < observers ? observer : incrementer, NULL);
+        take_steps(steps);
     }
     for (int i = 0; i < total; i++) {
         pthread_join(threads[i], NULL);

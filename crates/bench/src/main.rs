@@ -7,10 +7,12 @@ mod build;
 mod clips;
 mod determinism;
 mod engine;
+mod guide;
 mod interrupt;
 mod memory;
 mod pecan;
 mod predict;
+mod program;
 mod rank;
 mod real;
 mod rust;
@@ -60,6 +62,14 @@ enum Command {
         /// These subjects only
         names: Vec<String>,
     },
+    /// What it costs to read the control flow of large programs, and what of it could not be read
+    Program {
+        /// List the jumps that were not resolved
+        #[arg(long)]
+        list: bool,
+        /// These programs instead of this one and gcc's compiler
+        files: Vec<std::path::PathBuf>,
+    },
     /// What prediction costs, on generated traces
     Predict {
         /// Events of the longest trace
@@ -85,6 +95,8 @@ enum Command {
         #[command(subcommand)]
         part: rank::Part,
     },
+    /// Guided test on the subjects of its paper, next to the paper's tables
+    Guide(guide::Options),
     /// Programs from Debian's sources, under many schedules: is every result right?
     Real {
         /// Schedules for each program
@@ -106,10 +118,12 @@ fn main() -> ExitCode {
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),
         Command::Subjects { rust, names } => subjects::run(&names, rust),
+        Command::Program { list, files } => program::run(&files, list),
         Command::Predict { max_events } => predict::run(max_events),
         Command::Pecan { names, recall } => pecan::run(&names, recall),
         Command::Clips { times } => clips::run(times),
         Command::Rank { part } => rank::run(&part),
+        Command::Guide(options) => guide::run(&options),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
         Command::Rust(options) => rust::run(&options),
     };

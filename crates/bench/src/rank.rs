@@ -7,6 +7,7 @@ mod table;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -84,10 +85,10 @@ fn worker(program: &Path, arguments: &str) -> Result<Worker> {
 }
 
 /// A strategy by its name, or all of them together as `hunt`.
-fn strategy(name: &str, seed: u64) -> Result<Box<dyn Strategy>> {
+fn strategy(name: &str, seed: u64, worker: &Worker) -> Result<Box<dyn Strategy>> {
     let settings = Settings::new(Plan { seed, ..Plan::default() });
     if name == HUNT {
-        return Ok(Box::new(threadbare_hunt::hunt(&settings)));
+        return Ok(Box::new(threadbare_hunt::hunt(&settings, Arc::clone(worker.shared_program()))));
     }
     let entry = methods::by_name(name).ok_or_else(|| format!("no strategy is called {name}"))?;
     Ok((entry.make)(settings))

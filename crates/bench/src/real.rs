@@ -135,7 +135,7 @@ impl Bench<'_> {
             input: None,
         };
         for (number, (key, failing)) in seen.failures.iter().enumerate() {
-            let (plan, _) = shrink(worker, failing, key)?;
+            let (plan, _) = shrink(worker, failing, key, 0)?;
             let trace = worker.run(&plan)?.trace();
             let path = self.directory.join(format!("{what}-{number}.clip"));
             fs::write(&path, clip(worker.program(), &plan, &trace, &origin).to_string())?;

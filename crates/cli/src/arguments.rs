@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use threadbare_guide::{MAX_BACKTRACK, Sequence};
 use threadbare_hunt::{Budget, methods};
 use threadbare_report::{FORMATS, Format, ReportConfig, WithProgress};
 use threadbare_search::{StrategyEntry, Tuple};
+use threadbare_trace::ThreadId;
 
 use crate::doctor::DoctorOptions;
 
@@ -29,6 +31,8 @@ pub enum Command {
     Predict(PredictOptions),
     /// Run the program under the schedules of one strategy, likely ones first, until all were tried
     Rank(RankOptions),
+    /// Drive the program through given locations, in their order, and show what happens
+    Guide(GuideOptions),
     /// Run the program once and keep the trace
     Record(RecordOptions),
     /// Run a clip: the same failure, every time
@@ -135,6 +139,57 @@ pub struct RankOptions {
     /// Memory for what is still to be tried, in MiB; when it is used up, the least likely is given up
     #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub search_memory: u64,
+}
+
+#[derive(Args)]
+pub struct GuideOptions {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+
+    #[command(flatten)]
+    pub sequences: SequenceOptions,
+
+    #[command(flatten)]
+    pub search: SearchOptions,
+}
+
+/// The locations that a program is driven through, and how.
+#[derive(Args)]
+pub struct SequenceOptions {
+    /// Locations in the order in which a run is to pass them, with commas between: FILE:LINE or a FUNCTION, and @THREAD
+    /// behind it for a certain thread (0.1) or for the same thread at several of them (a); {A, B} for two threads that
+    /// stand before A and B at the same time; `A between B and C`; may be repeated
+    #[arg(long, value_name = "LOCATIONS")]
+    pub through: Vec<Sequence>,
+
+    /// A file with stack traces, reports of ThreadSanitizer, or warnings in SARIF or gcc's JSON: each of them is tried;
+    /// `-` for standard input; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub from: Vec<PathBuf>,
+
+    /// A file of sequences with what is to come of each; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub sequences: Vec<PathBuf>,
+
+    /// Which thread goes when none stands before the next location
+    #[arg(long, value_enum, default_value_t = GuideBy::Distance)]
+    pub by: GuideBy,
+
+    /// Let this thread go instead; may be repeated
+    #[arg(long, value_name = "THREAD", conflicts_with = "by")]
+    pub prefer: Vec<ThreadId>,
+
+    /// States that the search may go back to, at most
+    #[arg(long, default_value_t = MAX_BACKTRACK, value_name = "N")]
+    pub max_backtrack: usize,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum GuideBy {
+    /// The one that is nearest, by the control flow of the program
+    Distance,
+    /// Any
+    Sequence,
 }
 
 /// Parses a strategy's name; `--help` lists all.

@@ -14,6 +14,8 @@ pub const CLIP_LIMIT: u64 = 64 << 20;
 /// A trace of a hundred million events.
 pub const TRACE_LIMIT: u64 = 1 << 30;
 pub const PATTERNS_LIMIT: u64 = 1 << 20;
+/// Reports of analysers are seldom larger than a few megabytes.
+pub const SEQUENCES_LIMIT: u64 = 256 << 20;
 /// The input is kept in memory, and the program reads it anew in every run.
 pub const INPUT_LIMIT: u64 = 256 << 20;
 

@@ -9,6 +9,7 @@ mod cc;
 mod doctor;
 mod exit;
 mod files;
+mod guide;
 mod input;
 mod interrupt;
 mod output;
@@ -41,6 +42,7 @@ pub fn threadbare() -> ExitCode {
             Command::Hunt(options) => session::hunt(&options, &cancelled),
             Command::Predict(options) => predict::run(&options, &cancelled),
             Command::Rank(options) => session::rank(&options, &cancelled),
+            Command::Guide(options) => guide::run(&options, &cancelled),
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),
             Command::Trace(options) => trace::run(&options),

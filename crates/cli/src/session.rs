@@ -38,7 +38,8 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
     search_and_report(&subject, &config, &search.output, Builder::Compiler)
 }
 
-fn program_config(
+/// The configuration for one program.
+pub fn program_config(
     strategy: StrategyChoice,
     search: &SearchOptions,
     program: &ProgramOptions,

@@ -8,7 +8,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use threadbare_trace::Turns;
 use threadbare_wire::{
-    self as wire, Code, Control, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan, Switch,
+    self as wire, Code, Control, Pass, PendingRecord, RaceRecord, Record, Snapshot, Stack, StackSpan, Switch,
 };
 
 /// The file and its mapping.
@@ -148,6 +148,12 @@ impl Memory {
         wire::Decisions::new(self.region(wire::DECISIONS_OFFSET, wire::DECISIONS_BYTES, words))
     }
 
+    /// The waypoints that a guided run has passed, in order.
+    pub fn passes(&self) -> &[Pass] {
+        let passes = self.control().passes.load(Ordering::Acquire);
+        self.region(wire::PASSES_OFFSET, wire::PASSES_BYTES, passes)
+    }
+
     /// Writes a plan. Returns `false` if it is too large.
     pub fn write_plan(&mut self, words: &[u64]) -> bool {
         if words.len() as u64 > wire::PLAN_BYTES / 8 {
@@ -159,6 +165,16 @@ impl Memory {
             region.copy_from_nonoverlapping(words.as_ptr(), words.len());
         }
         self.control().plan_words.store(words.len() as u64, Ordering::Release);
+        true
+    }
+
+    /// Writes tables of distances. Returns `false` if they are too large.
+    pub fn write_tables(&mut self, words: &[u64]) -> bool {
+        if words.len() as u64 > wire::TABLES_BYTES / 8 {
+            return false;
+        }
+        self.put(wire::TABLES_OFFSET, words);
+        self.control().table_words.store(words.len() as u64, Ordering::Release);
         true
     }
 
@@ -197,9 +213,10 @@ impl Memory {
         control.switches.store(lengths.switches, Ordering::Relaxed);
     }
 
-    /// Writes `items` to the beginning of the region that they were copied from.
+    /// Writes `items` to the beginning of a region that has room for them.
     fn put<T: Copy>(&mut self, offset: u64, items: &[T]) {
-        // SAFETY: inside the mapping, because they come from there; nobody else writes between runs.
+        // SAFETY: inside the mapping, because the caller has checked it or they come from there; nobody else writes
+        // between runs.
         unsafe {
             let region = self.start.add(offset as usize).cast::<T>();
             region.copy_from_nonoverlapping(items.as_ptr(), items.len());

@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 
 use threadbare_trace::trace::steps_of;
 use threadbare_trace::{
-    End, EventKind, Extent, FailureKind, Plan, Role, Step, ThreadId, ThreadIndex, Trace, Turns, Until,
+    End, EventIndex, EventKind, Extent, FailureKind, Plan, Role, Step, ThreadId, ThreadIndex, Trace, Turns,
+    Until,
 };
-use threadbare_wire::{self as wire, RaceRecord, Record};
+use threadbare_wire::{self as wire, Pass, RaceRecord, Record};
 
 use crate::ending::RunEnd;
 use crate::symbolise;
@@ -127,6 +128,17 @@ impl Run<'_> {
     /// All decisions in order, if the plan asked for them.
     pub fn decisions(&self) -> wire::Decisions<'_> {
         self.worker.memory().decisions()
+    }
+
+    /// Who passed each waypoint of a guided run, and before which event.
+    pub fn passes(&self) -> Vec<(ThreadIndex, EventIndex)> {
+        let memory = self.worker.memory();
+        let prologue = memory.control().prologue.load(Ordering::Relaxed);
+        let pass = |pass: &Pass| {
+            let event = pass.records.saturating_sub(prologue);
+            (ThreadIndex::new(pass.thread as u32), EventIndex::new(event as u32))
+        };
+        memory.passes().iter().map(pass).collect()
     }
 
     /// What the run printed, at most the last `max_bytes` bytes.

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::thread::futex;
-use threadbare_trace::{Plan, Policy, ThreadIndex, Turns};
+use threadbare_trace::{Guidance, Plan, Policy, ThreadIndex, Turns};
 use threadbare_wire::{Control, Snapshot, snapshot};
 
 use crate::memory::{Contents, Lengths, Memory};
@@ -207,7 +207,12 @@ impl Snapshots {
 
 /// The plan without the parts in which a run from a snapshot may differ.
 fn common(plan: &Plan) -> Plan {
-    Plan { turns: Vec::new(), steps: Vec::new(), strict: false, policy: Policy::RunToBlock, ..plan.clone() }
+    let policy = match &plan.policy {
+        // How far a run has come on its way is part of it.
+        Policy::Guided(guidance) => Policy::Guided(Guidance { seed: 0, ..guidance.clone() }),
+        _ => Policy::RunToBlock,
+    };
+    Plan { turns: Vec::new(), steps: Vec::new(), strict: false, policy, ..plan.clone() }
 }
 
 fn free_slots(control: &Control) -> impl Iterator<Item = usize> {

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use thiserror::Error;
 use threadbare_program::{Instrumentation, Program, ProgramError};
-use threadbare_trace::{End, FailureKind, Influence, Plan};
+use threadbare_trace::{DistanceTable, End, FailureKind, Guidance, Influence, Plan, Policy, Preference};
 use threadbare_wire::{self as wire, Code, message};
 
 use crate::ending::{self, RunEnd, Stop};
@@ -120,10 +121,12 @@ pub struct Worker {
     printed: u64,
     /// The run's output after that is dropped up to this byte.
     dropped: u64,
-    program: Program,
+    program: Arc<Program>,
     target: Target,
     limits: Limits,
     snapshots: Snapshots,
+    /// The tables of distances that are in place.
+    tables: Option<Arc<[DistanceTable]>>,
 }
 
 /// Asks a run to say where it is and to end.
@@ -159,19 +162,20 @@ impl Worker {
             output,
             printed: 0,
             dropped: 0,
-            program,
+            program: Arc::new(program),
             target: target.clone(),
             limits: limits.clone(),
             snapshots: Snapshots::default(),
+            tables: None,
         };
         worker.wait_until_ready()?;
         worker.printed = worker.output.metadata().map_or(0, |output| output.len());
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", worker.server_pid())).unwrap_or_default();
-        worker.program = match worker.became() {
+        worker.program = Arc::new(match worker.became() {
             // Names and code are those of the program that it is now.
             Some(_) => worker.open_new(&maps)?,
             None => Program::from_maps(&target.program, &maps)?,
-        };
+        });
         Ok(worker)
     }
 
@@ -208,6 +212,11 @@ impl Worker {
     /// The program came to its end without a thread, so its server stands before `main`.
     pub fn starts_no_thread(&self) -> bool {
         self.memory.control().from_main.load(Ordering::Relaxed) != 0
+    }
+
+    /// The program, for those who need it for longer than the worker is there.
+    pub fn shared_program(&self) -> &Arc<Program> {
+        &self.program
     }
 
     /// The program as it is loaded.
@@ -314,6 +323,9 @@ impl Worker {
             return Err(RunError::Late);
         }
         self.memory.trim();
+        if !self.offer_tables(plan) {
+            return Err(RunError::PlanTooLarge);
+        }
         if !self.memory.write_plan(&wire::encode_plan(plan)) {
             return Err(RunError::PlanTooLarge);
         }
@@ -336,6 +348,18 @@ impl Worker {
         let threads = self.memory.pending().len() as u32;
         self.memory.control().contexts.fetch_max(threads, Ordering::Relaxed);
         Ok(Run { worker: self, ended })
+    }
+
+    /// Makes sure that the tables of distances that `plan` goes by are in place. Returns `false` if they are too large.
+    fn offer_tables(&mut self, plan: &Plan) -> bool {
+        let Policy::Guided(Guidance { preference: Preference::Nearest(tables), .. }) = &plan.policy else {
+            return true;
+        };
+        if !self.tables.as_ref().is_some_and(|offered| Arc::ptr_eq(offered, tables)) {
+            self.tables = Some(Arc::clone(tables));
+            return self.memory.write_tables(&wire::encode_tables(tables));
+        }
+        true
     }
 
     /// Asks for a run, and waits for its end; `None` if the snapshot it was to come from is gone.

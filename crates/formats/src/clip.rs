@@ -5,7 +5,7 @@
 //! [`Clip`] implements [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) as one another's inverse:
 //!
 //! ```text
-//! threadbare clip 3
+//! threadbare clip 4
 //! directory ..
 //! target subjects/c/account_ring.c
 //! compiler-argument -DFIXED
@@ -28,6 +28,9 @@
 //! heap @0 @1 8..16
 //! stack 0.1 -48..-40
 //! memory 0x7ffff0000000..0x7ffff0001000
+//!
+//! [watched]
+//! @1
 //!
 //! [steps]
 //! 0.1 until write @1 #2
@@ -54,6 +57,7 @@
 //!         | index " " number:address
 //! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
 //!         | "stack " thread " " range | "memory " range
+//! watched = "@" index
 //! range   = number ".." number                          the first byte, and the one after the last
 //! step    = thread " until " kind [ " @" index ] " #" occurrence | thread " until ended"
 //! event   = thread " " kind [ " @" index ] [ " " text:object ]
@@ -81,7 +85,7 @@
 //! and kinds that are not known are errors too, never skipped: a clip that is half understood would replay
 //! something else. So whatever is added bumps [`VERSION`].
 //!
-//! Versions 1 and 2 are still read. They had no `directory` and no outlasted sleeps. Version 1 had no form for a site
+//! Versions 1 to 3 are still read. Version 3 had no watched places. Versions 1 and 2 had no `directory` and no outlasted sleeps. Version 1 had no form for a site
 //! that is an address: it wrote the address as the function, such as `0x7ffff7e01234`, and left all else empty.
 
 mod parse;
@@ -96,7 +100,7 @@ use self::text::{Object, Text, Word};
 use threadbare_trace::{EventKind, Outlasting, Site, ThreadId, index_types};
 
 /// The version of the text form.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// The oldest version that is still read.
 pub const OLDEST_VERSION: u32 = 1;
 
@@ -131,6 +135,8 @@ pub struct Clip {
     /// The places that the rest refers to by index.
     pub sites: Vec<ClipSite>,
     pub tracked: Vec<ClipExtent>,
+    /// Places at which threads stop, whatever is done there.
+    pub watched: Vec<SiteIndex>,
     pub steps: Vec<ClipStep>,
     pub events: Vec<ClipEvent>,
 }
@@ -238,6 +244,12 @@ impl fmt::Display for Clip {
         writeln!(f, "\n[tracked]")?;
         for extent in &self.tracked {
             writeln!(f, "{extent}")?;
+        }
+        if !self.watched.is_empty() {
+            writeln!(f, "\n[watched]")?;
+        }
+        for site in &self.watched {
+            writeln!(f, "@{site}")?;
         }
         writeln!(f, "\n[steps]")?;
         for step in &self.steps {

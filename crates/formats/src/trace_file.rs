@@ -74,7 +74,8 @@
 //! |---|---|
 //! | 1 | A place has no stack. A time limit has no place. A failure has no related places: its message names them, so what a person reads is the same. |
 //! | 2 | It has no failure after 13, no role after 3, and no outcome after 3. |
-//! | 3 | This one. |
+//! | 3 | It has no event after 39. |
+//! | 4 | This one. |
 //!
 //! # Damaged files
 //!
@@ -99,7 +100,7 @@ use threadbare_trace::{EventKind, LocationIndex, ObjectIndex, StackIndex};
 /// The first bytes of every trace file.
 pub const MAGIC: &[u8; 8] = b"TBTRACE\n";
 /// The version that is written.
-pub const VERSION: u8 = 3;
+pub const VERSION: u8 = 4;
 /// The oldest version that is read.
 pub const OLDEST_VERSION: u8 = 1;
 

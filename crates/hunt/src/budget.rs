@@ -17,6 +17,15 @@ impl Budget {
     pub const fn runs(runs: u64) -> Budget {
         Budget { runs: Some(runs), time: None }
     }
+
+    /// A part of it, as a fraction. It has at least one run.
+    pub fn share(self, (part, whole): (u32, u32)) -> Budget {
+        let whole = whole.max(1);
+        Budget {
+            runs: self.runs.map(|runs| (runs.saturating_mul(part.into()) / u64::from(whole)).max(1)),
+            time: self.time.map(|time| time.saturating_mul(part) / whole),
+        }
+    }
 }
 
 impl FromStr for Budget {

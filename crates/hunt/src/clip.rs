@@ -44,6 +44,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
     let steps = steps.collect();
     let tracked =
         plan.tracked.extents().iter().flat_map(|extent| name(program, &mut sites, extent)).collect();
+    let watched = plan.watched.iter().map(|watched| sites.at(watched.place())).collect();
     let events = events(trace, &mut sites);
     let finding = trace.end.failure_kind().map_or("", FailureKind::finding).to_owned();
     let message = trace.lasting_failure_message().unwrap_or_default();
@@ -61,6 +62,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         outlasting: plan.outlasting,
         sites: sites.list,
         tracked,
+        watched,
         steps,
         events,
     }
@@ -191,8 +193,12 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
     let race = (clip.finding == FailureKind::DataRace.finding()).then(|| racing_places(&steps)).flatten();
     let tracked: Tracked =
         clip.tracked.iter().filter_map(|extent| locate(program, &addresses, extent)).collect();
+    // A place that is gone is not come to.
+    let watched =
+        clip.watched.iter().filter_map(|site| program.stop_at(addresses[site.index()]?).watched()).collect();
     Ok(Plan {
         steps,
+        watched,
         strict: true,
         race,
         policy: Policy::RunToBlock,

@@ -2,15 +2,17 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use threadbare_executor::{Limits, Target};
 use threadbare_predict::{ConfirmConfig, Confirming};
+use threadbare_program::Program;
 use threadbare_search::outlast::{Make, ThenOutlast};
 use threadbare_search::{Settings, Strategy, StrategyEntry, Tuple};
 use threadbare_trace::Plan;
 
 use crate::clip::Origin;
-use crate::{Budget, atomic_write, methods};
+use crate::{Budget, GuideConfig, atomic_write, methods};
 
 /// The program that a session is about.
 pub struct Subject {
@@ -74,6 +76,8 @@ pub enum StrategyChoice {
     },
     /// Predictions, each followed to a verdict. Failures are reported only as the harm of an anomaly.
     Predict(ConfirmConfig),
+    /// Runs that are driven through a sequence of locations.
+    Guide(GuideConfig),
 }
 
 impl HuntConfig {
@@ -95,7 +99,7 @@ impl HuntConfig {
         }
     }
 
-    pub(crate) fn make_strategy(&self) -> Box<dyn Strategy> {
+    pub(crate) fn make_strategy(&self, program: &Arc<Program>) -> Box<dyn Strategy> {
         let plan = Plan {
             races: self.races,
             spurious: self.spurious,
@@ -105,18 +109,34 @@ impl HuntConfig {
         };
         match &self.strategy {
             StrategyChoice::Hunt => {
+                let program = Arc::clone(program);
                 let [first, later]: [Make; 2] = [
-                    |settings| Box::new(methods::hunt(&settings)),
-                    |settings| Box::new(methods::hunt_with_outlasting(&settings)),
+                    Box::new(move |settings| Box::new(methods::hunt(&settings, Arc::clone(&program)))),
+                    Box::new(|settings| Box::new(methods::hunt_with_outlasting(&settings))),
                 ];
                 Box::new(ThenOutlast::new(first, later, Settings::new(plan)))
             }
             StrategyChoice::Named { entry, bound, tuples, memory } => {
                 let (bound, tuples, memory) = (*bound, tuples.clone(), *memory);
                 let settings = Settings { plan, bound, tuples, memory };
-                Box::new(ThenOutlast::new(entry.make, entry.make, settings))
+                Box::new(ThenOutlast::new(Box::new(entry.make), Box::new(entry.make), settings))
             }
             StrategyChoice::Predict(config) => Box::new(Confirming::new(plan, config.clone())),
+            StrategyChoice::Guide(config) => {
+                let make = || -> Make {
+                    let config = config.clone();
+                    Box::new(move |settings| Box::new(config.make(settings.plan)))
+                };
+                Box::new(ThenOutlast::new(make(), make(), Settings::new(plan)))
+            }
+        }
+    }
+
+    /// The sequence, if the search is guided.
+    pub(crate) fn guide(&self) -> Option<&GuideConfig> {
+        match &self.strategy {
+            StrategyChoice::Guide(guide) => Some(guide),
+            _ => None,
         }
     }
 

@@ -19,17 +19,19 @@ pub struct Confirmed {
     pub trace: Trace,
 }
 
-/// Reduces a failing schedule and runs it again; `None` if it does not fail again.
+/// Reduces a failing schedule and runs it again; `None` if it does not fail again. In a guided run, so many waypoints are
+/// to be passed all the same.
 pub fn confirm(
     worker: &mut Worker,
     failing: &Plan,
     failure: &FailureKey,
+    waypoints: usize,
 ) -> Result<Option<Confirmed>, RunError> {
     let failing = match shorten(worker, failing, failure) {
         Err(RunError::Cancelled | RunError::Late) => failing.clone(),
         shorter => shorter?,
     };
-    let (plan, _) = shrink(worker, &failing, failure)?;
+    let (plan, _) = shrink(worker, &failing, failure, waypoints)?;
     let limits = worker.limits().clone();
     if limits.is_over() {
         let time = if limits.is_cancelled() { AFTER_INTERRUPT } else { AFTER_DEADLINE };

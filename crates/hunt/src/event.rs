@@ -7,7 +7,7 @@ use threadbare_trace::Trace;
 
 use crate::replay::{Divergence, Replay};
 use crate::suite::{SuiteSummary, TestReport};
-use crate::{Budget, Finding, Summary};
+use crate::{Budget, Finding, Guided, Summary};
 
 /// One thing that a session, or a suite of them, has to say.
 pub enum Event<'a> {
@@ -17,6 +17,8 @@ pub enum Event<'a> {
     Progress(&'a Summary),
     /// Something was found. Its clip is written.
     Found(&'a Finding),
+    /// This came of an attempt to drive the program through a sequence of locations.
+    Guided(&'a Guided),
     /// A clip could not be written there.
     ClipNotWritten { directory: &'a Path, error: &'a io::Error },
     /// A session is over.

@@ -2,7 +2,7 @@
 //!
 //! A [`Session`] asks a strategy for schedules, has them run by workers side by side, and tells the strategy what came of
 //! them. What fails is minimised, run once more, and written down as a clip: only then is it a [`Finding`]. `hunt`,
-//! `rank` and `predict` are sessions that differ in their [strategy](StrategyChoice). [`suite`] makes a session for each
+//! `rank`, `guide` and `predict` are sessions that differ in their [strategy](StrategyChoice). [`suite`] makes a session for each
 //! test of a project.
 //!
 //! Nothing here prints. A session sends [`Event`]s, as they happen, to whoever started it.
@@ -19,6 +19,7 @@
 //! | `timing` | whether a failure depends on timing |
 //! | [`finding`](Finding), [`summary`](Summary), [`event`](Event) | what a session says |
 //! | [`clip`], [`replay`] | findings that outlive a build, and following them |
+//! | `guided` | whether the program could be driven through a sequence of locations |
 //! | [`from_trace`] | predictions from a trace alone |
 //! | [`suite`] | many tests, each a session |
 //! | [`ending`] | how a run ended, in words |
@@ -35,6 +36,7 @@ mod error;
 mod event;
 mod finding;
 pub mod from_trace;
+mod guided;
 mod length;
 pub mod methods;
 pub mod need;
@@ -55,12 +57,15 @@ pub use config::{HuntConfig, StrategyChoice, Subject};
 pub use error::HuntError;
 pub use event::{Emit, Event};
 pub use finding::{Finding, FindingKind, SourceLine};
+pub use guided::{GuideConfig, Guided, Passed};
 pub use length::BEGINNING;
 pub use methods::hunt;
 pub use pipeline::Pipeline;
 pub use session::{Session, run};
 pub use shrink::shrink;
 pub use summary::{FailureFigures, MethodFigures, PredictionFigures, Stopped, Summary};
+pub use threadbare_guide::guided_test::NAME as GUIDE;
+pub use threadbare_guide::{DecidingRead, Obstacle, Verdict};
 pub use threadbare_program::Sources;
 pub use timing::{Dependence, Timing};
 pub use unfinished::Unfinished;

@@ -1,6 +1,11 @@
 //! The strategies by name, and the one that combines several.
 
+use std::sync::Arc;
+
+use threadbare_guide::FollowUp;
+use threadbare_program::Program;
 use threadbare_search::{Settings, Strategy, StrategyEntry, general};
+use threadbare_trace::{Preference, Waypoint};
 
 use crate::Pipeline;
 
@@ -22,10 +27,13 @@ pub fn by_name(name: &str) -> Option<&'static StrategyEntry> {
 const MEMBERS: [&str; 4] = ["predict", "rank", "random", "pct"];
 const OPENING: [(usize, usize); 3] = [(0, 1), (1, 5), (0, 8)];
 
-/// The search of `threadbare hunt`.
-pub fn hunt(settings: &Settings) -> Pipeline {
+/// The search of `threadbare hunt`. What is predicted and cannot be shown is left to guided tests.
+pub fn hunt(settings: &Settings, program: Arc<Program>) -> Pipeline {
     let members = MEMBERS.iter().filter_map(|name| by_name(name));
-    let strategies: Vec<Box<dyn Strategy>> = members.map(|entry| (entry.make)(settings.clone())).collect();
+    let mut strategies: Vec<Box<dyn Strategy>> =
+        members.map(|entry| (entry.make)(settings.clone())).collect();
+    let prefer = move |waypoints: &[Waypoint]| Preference::Nearest(program.distances(waypoints));
+    strategies.push(Box::new(FollowUp::new(settings.clone(), Box::new(prefer))));
     Pipeline::new("hunt", strategies, &OPENING)
 }
 

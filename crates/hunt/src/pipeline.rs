@@ -20,6 +20,7 @@ pub struct Pipeline {
     last_finder: Option<usize>,
     /// The failures that were found: kind, message, and address of the code.
     found: HashSet<(FailureKind, String, u64)>,
+    conclusions: Vec<Conclusion>,
 }
 
 struct Member {
@@ -45,6 +46,7 @@ impl Pipeline {
             asked: Outstanding::default(),
             last_finder: None,
             found: HashSet::new(),
+            conclusions: Vec::new(),
         }
     }
 
@@ -75,6 +77,16 @@ impl Pipeline {
             self.members[other].credit += weight;
             self.members[member].credit -= weight;
         }
+    }
+
+    /// What a member has concluded is told to the others, who may go on from it.
+    fn share_conclusions(&mut self, author: usize) {
+        let conclusions = self.members[author].strategy.conclusions();
+        let others = self.members.iter_mut().enumerate().filter(|(index, _)| *index != author);
+        for (_, member) in others {
+            conclusions.iter().for_each(|conclusion| member.strategy.take_up(conclusion));
+        }
+        self.conclusions.extend(conclusions);
     }
 
     /// The run failed in a way that was not seen before.
@@ -123,6 +135,7 @@ impl Strategy for Pipeline {
                 member.strategy.observe(feedback);
             }
         }
+        self.share_conclusions(asker);
     }
 
     fn observe(&mut self, feedback: &Feedback) {
@@ -134,7 +147,7 @@ impl Strategy for Pipeline {
     }
 
     fn conclusions(&mut self) -> Vec<Conclusion> {
-        self.members.iter_mut().flat_map(|member| member.strategy.conclusions()).collect()
+        std::mem::take(&mut self.conclusions)
     }
 
     fn is_random(&self) -> bool {
@@ -197,6 +210,7 @@ mod tests {
             bound: 0,
             outlasting,
             held_sleep,
+            passes: Vec::new(),
             recording: None,
         }
     }

@@ -12,6 +12,7 @@ use threadbare_trace::{End, FailureKind, Plan, Trace};
 use crate::clip::clip;
 use crate::confirmation::{Confirmed, confirm};
 use crate::ending::{stopped_at, thread_name};
+use crate::guided::Course;
 use crate::length::{BEGINNING, Length};
 use crate::pace::Pace;
 use crate::pool::{NotMade, Outcome, Pool, PoolConfig};
@@ -52,7 +53,20 @@ pub struct Session<'a> {
     /// outlasted or a wait to time out: they come after all others.
     held: Vec<Held>,
     watch: Watch,
+    /// `None` if the search is not guided.
+    course: Option<Course<'a>>,
+    /// Failures of a guided search that have nothing to do with its sequence: they can wait.
+    aside: Vec<Aside>,
     summary: Summary,
+}
+
+/// A failure that is not looked at yet.
+struct Aside {
+    failure: FailureKey,
+    failing: Plan,
+    /// The number of the run, and the method that it came from.
+    run: u64,
+    method: &'static str,
 }
 
 /// A failure that is confirmed and not reported yet.
@@ -93,7 +107,7 @@ impl<'a> Session<'a> {
             subject,
             config,
             emit,
-            strategy: config.make_strategy(),
+            strategy: config.make_strategy(worker.shared_program()),
             pool: Pool::new(config.jobs, &pool),
             worker,
             known: HashSet::new(),
@@ -103,6 +117,8 @@ impl<'a> Session<'a> {
             tally: Tally::default(),
             held: Vec::new(),
             watch: Watch::default(),
+            course: config.guide().map(Course::new),
+            aside: Vec::new(),
             summary: Summary::new(start),
         }
     }
@@ -121,7 +137,9 @@ impl<'a> Session<'a> {
             let round = self.ask(count, length);
             if round.is_empty() {
                 let is_whole = self.strategy.dropped() == 0 && self.summary.beginnings == 0;
-                self.summary.exhausted = is_whole && self.config.reports_failures();
+                // A guided search leaves out what does not lead through its sequence.
+                let is_guided = self.course.is_some();
+                self.summary.exhausted = is_whole && self.config.reports_failures() && !is_guided;
                 if self.summary.exhausted {
                     self.tally.set_all();
                 }
@@ -188,14 +206,38 @@ impl<'a> Session<'a> {
         (!time.is_zero()).then(|| Limits { time, ..self.config.limits.clone() })
     }
 
+    /// Looks at the failures of a guided search that have nothing to do with its sequence.
+    fn look_aside(&mut self) -> Result<(), HuntError> {
+        for Aside { failure, failing, run, method } in std::mem::take(&mut self.aside) {
+            if !self.known.insert(failure.clone()) {
+                continue;
+            }
+            match confirm(&mut self.worker, &failing, &failure, 0) {
+                Ok(Some(Confirmed { plan, trace })) => {
+                    let finding = Finding::failure(failure.kind, Arc::new(trace), run + 1, method);
+                    self.held.push(Held { key: failure, finding, plan });
+                }
+                Ok(None) => self.summary.unconfirmed += 1,
+                Err(RunError::Cancelled | RunError::Late) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// Says what is still to be said.
     fn finish(&mut self) -> Result<(), HuntError> {
+        self.look_aside()?;
         if self.has_no_threads() {
             self.tally.set_all();
         }
         self.release(true)?;
         for (key, figures) in self.reported.iter().zip(&mut self.summary.failures) {
             figures.timing = self.tally.timing(key);
+        }
+        if let Some(course) = &self.course {
+            let guided = course.report(&mut self.worker, self.subject, self.config);
+            self.say(Event::Guided(&guided))?;
         }
         self.summary.finish();
         Ok(())
@@ -233,7 +275,9 @@ impl<'a> Session<'a> {
         let is_last_resort = |Held { finding, .. }: &Held| {
             !finding.needs.is_empty() && self.summary.runs >= finding.run + RUNS_FOR_A_BETTER_ONE
         };
-        self.config.stop_at_first && (self.summary.findings > 0 || self.held.iter().any(is_last_resort))
+        self.course.as_ref().is_some_and(Course::is_real)
+            || self.config.stop_at_first
+                && (self.summary.findings > 0 || self.held.iter().any(is_last_resort))
     }
 
     /// The next runs, `count` or fewer; none when there is nothing left to try.
@@ -285,11 +329,24 @@ impl<'a> Session<'a> {
         failing: &Plan,
         outcome: &Outcome,
     ) -> Result<(), HuntError> {
+        let waypoints = self.course.as_ref().map_or(0, Course::waypoints);
+        if outcome.feedback.passes.len() < waypoints {
+            let aside = |aside: &Aside| aside.failure == *failure;
+            if !self.known.contains(failure) && !self.aside.iter().any(aside) {
+                let (failure, failing) = (failure.clone(), failing.clone());
+                let Outcome { number: run, method, .. } = *outcome;
+                self.aside.push(Aside { failure, failing, run, method });
+            }
+            return Ok(());
+        }
         if self.is_satisfied() || !self.known.insert(failure.clone()) {
             return Ok(());
         }
-        match confirm(&mut self.worker, failing, failure) {
+        match confirm(&mut self.worker, failing, failure, waypoints) {
             Ok(Some(Confirmed { plan, trace })) => {
+                if let Some(course) = &mut self.course {
+                    course.failed();
+                }
                 let finding =
                     Finding::failure(failure.kind, Arc::new(trace), outcome.number + 1, outcome.method);
                 let finding = Finding { tuple: outcome.tuple, ..finding };
@@ -387,6 +444,13 @@ impl<'a> Session<'a> {
             Conclusion::Analysed { events, infeasible } => {
                 self.summary.predictions().analysed(events, infeasible);
             }
+            Conclusion::Driven { passes, plan } => {
+                if let Some(course) = &mut self.course {
+                    course.came_further(passes, *plan);
+                }
+            }
+            // The members of a pipeline take it up among themselves.
+            Conclusion::NotShown { .. } => {}
             Conclusion::NotAnalysed { reason } => return Err(HuntError::NotAnalysed(reason)),
             Conclusion::Confirmed { anomaly, evidence } => {
                 return self.report_anomaly(*anomaly, *evidence, method);

@@ -18,6 +18,8 @@ struct Shrinking<'w> {
     /// The plan whose steps are varied.
     plan: Plan,
     failure: FailureKey,
+    /// Waypoints that a guided run is to pass.
+    waypoints: usize,
     best: Vec<Step>,
     /// How many waits and sleeps end early in it; `None` if that is not known.
     early_ends: Option<usize>,
@@ -29,14 +31,22 @@ struct Shrinking<'w> {
 
 /// A plan that forces every switch, has as few of them as could be found, and ends in `failure`. Also says how
 /// many runs that took. `failing` is the plan of a run that failed so, with the steps of that run. When the time of
-/// the worker is over, it is the best plan so far.
-pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Result<(Plan, u64), RunError> {
-    let plan = Plan { policy: Policy::RunToBlock, strict: false, learn: false, ..failing.clone() };
+/// the worker is over, it is the best plan so far. A guided run passes as many `waypoints` as before.
+pub fn shrink(
+    worker: &mut Worker,
+    failing: &Plan,
+    failure: &FailureKey,
+    waypoints: usize,
+) -> Result<(Plan, u64), RunError> {
+    // Only a guided run knows which waypoints it passes.
+    let policy = if waypoints > 0 { failing.policy.clone() } else { Policy::RunToBlock };
+    let plan = Plan { policy, strict: false, learn: false, decisions: false, ..failing.clone() };
     let best = plan.steps.clone();
     let mut shrinking = Shrinking {
         worker,
         plan,
         failure: failure.clone(),
+        waypoints,
         best,
         early_ends: None,
         runs: 0,
@@ -52,6 +62,7 @@ pub fn shrink(worker: &mut Worker, failing: &Plan, failure: &FailureKey) -> Resu
     let Shrinking { mut plan, best, runs, .. } = shrinking;
     plan.steps = best;
     plan.strict = true;
+    plan.policy = Policy::RunToBlock;
     Ok((plan, runs))
 }
 
@@ -89,7 +100,7 @@ impl Shrinking<'_> {
         self.longest_run = self.longest_run.max(start.elapsed());
         self.events += run.events();
         self.hanging_runs += u64::from(matches!(run.ended(), End::TimeLimit { .. }));
-        if run.failure().as_ref() != Some(&self.failure) {
+        if run.failure().as_ref() != Some(&self.failure) || run.passes().len() < self.waypoints {
             return Ok(false);
         }
         let (steps, early_ends) = (run.steps(), early_ends(&run));
@@ -112,7 +123,7 @@ impl Shrinking<'_> {
             self.plan.steps = self.best.clone();
             self.runs += 1;
             let run = self.worker.run(&self.plan)?;
-            if run.failure().as_ref() == Some(&self.failure) {
+            if run.failure().as_ref() == Some(&self.failure) && run.passes().len() >= self.waypoints {
                 (self.best, self.early_ends) = (run.steps(), Some(early_ends(&run)));
                 return Ok(());
             }

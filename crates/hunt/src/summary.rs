@@ -204,6 +204,20 @@ impl Summary {
         }
     }
 
+    /// Takes in an earlier session with the same program.
+    pub fn add_earlier(&mut self, earlier: Summary) {
+        self.runs += earlier.runs;
+        self.events += earlier.events;
+        self.seconds += earlier.seconds;
+        self.unconfirmed += earlier.unconfirmed;
+        self.failed += earlier.failed;
+        self.threads = self.threads.max(earlier.threads);
+        let is_new = |figures: &FailureFigures| !self.failures.iter().any(|known| known.clip == figures.clip);
+        let further: Vec<FailureFigures> = earlier.failures.into_iter().filter(is_new).collect();
+        self.failures.extend(further);
+        self.findings = self.failures.len() as u64;
+    }
+
     /// What was held back before says nothing any more, once more sleeps may be outlasted.
     fn note_sleeps(&mut self, feedback: &Feedback) {
         let sleeps = feedback.outlasting.sleeps;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use threadbare_executor::{Limits, Target, Worker};
 use threadbare_hunt::hunt;
@@ -27,7 +28,8 @@ fn worker(subject: &str, flags: &[&str], arguments: &[&str], directory: &Path) -
 
 /// Runs of a hunt up to its first failure, with the method that found it; `None` when there is none in so many.
 fn first_failure(worker: &mut Worker, seed: u64, most: u64) -> Option<(u64, &'static str)> {
-    let mut strategy = hunt(&Settings::new(Plan { seed, ..Plan::default() }));
+    let program = Arc::clone(worker.shared_program());
+    let mut strategy = hunt(&Settings::new(Plan { seed, ..Plan::default() }), program);
     for (number, answered) in (1..=most).zip(Search::new(worker, &mut strategy)) {
         let answered = answered.expect("a run");
         if answered.feedback.ended.failure().is_some() {

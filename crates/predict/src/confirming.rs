@@ -47,7 +47,7 @@ pub struct Confirming {
 /// A run that was asked for.
 enum Asked {
     Learning,
-    Recording(Plan),
+    Recording(Box<Plan>),
     Confirmation(Box<Confirmation>),
 }
 
@@ -92,7 +92,7 @@ impl Confirming {
             Some(steps) => Plan { steps, ..plan },
             None => Plan { policy, ..plan },
         };
-        self.schedule(plan.clone(), true, Asked::Recording(plan))
+        self.schedule(plan.clone(), true, Asked::Recording(Box::new(plan)))
     }
 
     /// The next prediction that is not confirmed yet.
@@ -176,7 +176,7 @@ impl Strategy for Confirming {
         let Some(asked) = self.asked.answer(token) else { return };
         self.observe(feedback);
         match (asked, &feedback.recording) {
-            (Asked::Recording(plan), Some(recording)) => self.predict(recording, plan),
+            (Asked::Recording(plan), Some(recording)) => self.predict(recording, *plan),
             (Asked::Confirmation(mut confirmation), recording) => {
                 match confirmation.advance(&feedback.ended, recording.as_deref()) {
                     // Its next run comes before other predictions have their first.

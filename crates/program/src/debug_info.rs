@@ -1,6 +1,6 @@
 //! The debug information of one file: source lines, and an index of where variables and functions are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -118,6 +118,33 @@ impl DebugInfo {
         extent
     }
 
+    /// The paths of the source files that the units name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = String> {
+        self.index().units.iter().flat_map(Unit::files)
+    }
+
+    /// The code of the functions in units that name this source file.
+    pub(crate) fn functions_with_file(&self, path: &str) -> Vec<Range<u64>> {
+        let index = self.index();
+        let has_file: Vec<bool> =
+            index.units.iter().map(|unit| unit.files().any(|file| file == path)).collect();
+        let functions = index.functions.iter().filter(|(_, id)| has_file[id.unit]);
+        functions.map(|(range, _)| range.clone()).collect()
+    }
+
+    /// Where the line tables say that a statement of this source file begins: its line, and the address.
+    pub(crate) fn statements(&self, path: &str) -> Vec<(u32, u64)> {
+        self.index().units.iter().flat_map(|unit| unit.statements(path)).collect()
+    }
+
+    /// Where the line table has a new row in a range of code.
+    pub(crate) fn row_starts(&self, range: &Range<u64>) -> HashSet<u64> {
+        let Some(lines) = &self.lines else { return HashSet::new() };
+        let lines = unpoisoned(lines);
+        let rows = lines.find_location_range(range.start, range.end).into_iter().flatten();
+        rows.map(|(start, _, _)| start).collect()
+    }
+
     pub(crate) fn index(&self) -> &Index {
         self.index.get_or_init(|| Index::new(&self.dwarf, &self.split))
     }
@@ -139,6 +166,8 @@ pub(crate) struct Index {
     variables: HashMap<u64, EntryId>,
     /// Functions with code of their own, by start of each piece of it.
     functions: Vec<(Range<u64>, EntryId)>,
+    /// Linkage names of functions that are declared never to return.
+    never_return: HashSet<String>,
 }
 
 /// A compilation unit.
@@ -160,9 +189,51 @@ pub(crate) struct EntryId {
     pub(crate) offset: UnitOffset,
 }
 
+impl Unit {
+    fn files(&self) -> impl Iterator<Item = String> {
+        let files = self.unit.line_program.iter().flat_map(|program| program.header().file_names());
+        files.filter_map(|file| self.path(file))
+    }
+
+    /// The path of a file: its name, behind its directory and that of the compilation as far as those are relative.
+    fn path(&self, file: &gimli::FileEntry<Reader>) -> Option<String> {
+        let text = |value| self.dwarf.attr_string(&self.unit, value).ok();
+        let directory = file.directory(self.unit.line_program.as_ref()?.header()).and_then(text);
+        let parts = [self.unit.comp_dir.clone(), directory, Some(text(file.path_name())?)];
+        let mut path = PathBuf::new();
+        for part in parts.into_iter().flatten() {
+            path.push(&*String::from_utf8_lossy(part.bytes()));
+        }
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    fn statements(&self, path: &str) -> Vec<(u32, u64)> {
+        let mut found = Vec::new();
+        let Some(program) = self.unit.line_program.clone() else { return found };
+        let mut is_meant: HashMap<u64, bool> = HashMap::new();
+        let mut rows = program.rows();
+        while let Ok(Some((header, row))) = rows.next_row() {
+            let (Some(line), Some(file)) = (row.line(), row.file(header)) else { continue };
+            let is_file = || self.path(file).is_some_and(|known| known == path);
+            if !row.end_sequence()
+                && row.is_stmt()
+                && *is_meant.entry(row.file_index()).or_insert_with(is_file)
+            {
+                found.push((u32::try_from(line.get()).unwrap_or(u32::MAX), row.address()));
+            }
+        }
+        found
+    }
+}
+
 impl Index {
     fn new(dwarf: &Arc<gimli::Dwarf<Reader>>, split: &SplitFiles) -> Index {
-        let mut index = Index { units: Vec::new(), variables: HashMap::new(), functions: Vec::new() };
+        let mut index = Index {
+            units: Vec::new(),
+            variables: HashMap::new(),
+            functions: Vec::new(),
+            never_return: HashSet::new(),
+        };
         let mut headers = dwarf.units();
         while let Ok(Some(header)) = headers.next() {
             let start = header.debug_info_offset().map_or(0, |offset| offset.0);
@@ -178,13 +249,14 @@ impl Index {
 
     /// Goes over all entries of a unit once. A damaged unit is known as far as it could be read.
     fn add(&mut self, dwarf: Arc<gimli::Dwarf<Reader>>, unit: gimli::Unit<Reader>, start: usize) {
-        let Index { units, variables, functions } = self;
+        let Index { units, variables, functions, never_return } = self;
         let number = units.len();
         let mut scan = Scan {
             dwarf: &dwarf,
             number,
             variables,
             functions,
+            never_return,
             is_rust: false,
             library: Vec::new(),
             open: false,
@@ -207,6 +279,11 @@ impl Index {
         let end = self.functions.partition_point(|(range, _)| range.start <= address);
         let (range, id) = self.functions[..end].last()?;
         range.contains(&address).then_some(*id)
+    }
+
+    /// A function of this linkage name is declared never to return.
+    pub(crate) fn never_returns(&self, name: &str) -> bool {
+        self.never_return.contains(name)
     }
 
     /// The code of every function, with the name of the unit that it is in.
@@ -295,6 +372,7 @@ struct Scan<'index> {
     number: usize,
     variables: &'index mut HashMap<u64, EntryId>,
     functions: &'index mut Vec<(Range<u64>, EntryId)>,
+    never_return: &'index mut HashSet<String>,
     is_rust: bool,
     library: Vec<Range<usize>>,
     /// The last range of `library` has not ended yet.
@@ -326,6 +404,11 @@ impl Scan<'_> {
                 }
             }
             gimli::DW_TAG_subprogram => {
+                if die.attr_value(gimli::DW_AT_noreturn).is_some() {
+                    let name = |attribute| string(self.dwarf, unit, die, attribute);
+                    let name = name(gimli::DW_AT_linkage_name).or_else(|| name(gimli::DW_AT_name));
+                    self.never_return.extend(name);
+                }
                 let Ok(mut ranges) = self.dwarf.die_ranges(unit, die) else { return };
                 while let Ok(Some(range)) = ranges.next() {
                     self.functions.push((range.begin..range.end, id));

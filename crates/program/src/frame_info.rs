@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use gimli::{
-    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, Register, UnwindContext, UnwindSection as _,
+    BaseAddresses, CfaRule, CieOrFde, EhFrame, EhFrameOffset, FrameDescriptionEntry, Register, UnwindContext,
+    UnwindSection as _,
 };
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
@@ -44,13 +45,36 @@ impl FrameInfo {
         FrameInfo { bases, frames, functions: OnceLock::new() }
     }
 
-    /// The register and offset that give the canonical frame address at an instruction.
-    fn cfa(&self, address: u64) -> Option<(Register, i64)> {
-        let frames = self.frames.as_ref()?;
-        let functions = self.functions.get_or_init(|| functions(frames, &self.bases));
+    /// The code that has tables of its own, by address. It may overlap in a damaged file.
+    pub(crate) fn described(&self) -> impl Iterator<Item = &Range<u64>> {
+        self.functions().iter().map(|(range, _)| range)
+    }
+
+    /// Where the exception table of the code at `address` is, and where that code starts.
+    pub(crate) fn exception_table(&self, address: u64) -> Option<(u64, u64)> {
+        let table = self.table(address)?;
+        match table.lsda()? {
+            gimli::Pointer::Direct(exceptions) => Some((exceptions, table.initial_address())),
+            gimli::Pointer::Indirect(_) => None,
+        }
+    }
+
+    fn functions(&self) -> &[(Range<u64>, EhFrameOffset)] {
+        let Some(frames) = &self.frames else { return &[] };
+        self.functions.get_or_init(|| functions(frames, &self.bases))
+    }
+
+    fn table(&self, address: u64) -> Option<FrameDescriptionEntry<Reader>> {
+        let functions = self.functions();
         let end = functions.partition_point(|(range, _)| range.start <= address);
         let (_, offset) = functions[..end].last().filter(|(range, _)| range.contains(&address))?;
-        let table = frames.fde_from_offset(&self.bases, *offset, EhFrame::cie_from_offset).ok()?;
+        self.frames.as_ref()?.fde_from_offset(&self.bases, *offset, EhFrame::cie_from_offset).ok()
+    }
+
+    /// The register and offset that give the canonical frame address at an instruction.
+    pub(crate) fn cfa(&self, address: u64) -> Option<(Register, i64)> {
+        let frames = self.frames.as_ref()?;
+        let table = self.table(address)?;
         let mut context = UnwindContext::new();
         let row = table.unwind_info_for_address(frames, &self.bases, &mut context, address).ok()?;
         match *row.cfa() {

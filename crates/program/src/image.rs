@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::{fs, io};
 
 use gimli::LittleEndian;
-use object::elf::{ET_DYN, ET_EXEC, PT_LOAD};
+use object::elf::{ET_DYN, ET_EXEC, PT_LOAD, R_X86_64_IRELATIVE};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _};
 use threadbare_trace::CodeClass;
@@ -16,6 +16,8 @@ use threadbare_trace::CodeClass;
 use crate::ProgramError;
 use crate::bounded::{self, ReadError};
 use crate::debug_info::DebugInfo;
+use crate::dependence::DependenceCache;
+use crate::flow::FlowCache;
 use crate::library_code;
 use crate::split::SplitFiles;
 use crate::symbols::{Kind, Symbols};
@@ -50,6 +52,10 @@ pub(crate) struct Image {
     pub(crate) runtime: RuntimeUse,
     debug_info: OnceLock<DebugInfo>,
     library_code: OnceLock<Vec<(Range<u64>, CodeClass)>>,
+    /// Control flow, as far as it was asked for.
+    pub(crate) flows: FlowCache,
+    /// What depends on which loads, as far as it was asked for.
+    pub(crate) dependences: DependenceCache,
 }
 
 /// Identifies the contents of a file. It changes when the file does.
@@ -70,11 +76,13 @@ struct Segment {
 
 /// The target of a call through memory.
 #[derive(Clone, Debug)]
-enum Slot {
+pub(crate) enum Slot {
     /// A symbol of another module, or one that another module may replace.
     Symbol(String),
     /// An address of this file.
     Address(u64),
+    /// A function of this file that the loader calls, to be told the address.
+    Resolver(u64),
 }
 
 /// How a file uses ThreadSanitizer's runtime.
@@ -152,6 +160,8 @@ impl Image {
             runtime,
             debug_info,
             library_code,
+            flows: FlowCache::default(),
+            dependences: DependenceCache::default(),
         })
     }
 
@@ -183,8 +193,27 @@ impl Image {
     pub(crate) fn slot(&self, address: u64) -> Option<&str> {
         match self.slots.get(&address)? {
             Slot::Symbol(name) => Some(name),
-            Slot::Address(target) => Some(&self.symbols.starting_at(*target, Kind::Function)?.name),
+            Slot::Address(target) | Slot::Resolver(target) => {
+                Some(&self.symbols.starting_at(*target, Kind::Function)?.name)
+            }
         }
+    }
+
+    /// The slots that the loader fills, by address: of the global offset table, and of tables of functions.
+    pub(crate) fn slots(&self) -> &HashMap<u64, Slot> {
+        &self.slots
+    }
+
+    /// The whole file.
+    pub(crate) fn bytes(&self) -> &Arc<[u8]> {
+        &self.bytes
+    }
+
+    /// Where in the file the byte at an address as linked is.
+    pub(crate) fn file_offset(&self, address: u64) -> Option<usize> {
+        let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.file_size;
+        let segment = self.segments.iter().find(inside)?;
+        usize::try_from(segment.file_offset.checked_add(address - segment.address)?).ok()
     }
 
     /// The code of Rust's standard library, as linked, by address; found on first use.
@@ -246,11 +275,16 @@ fn slots(elf: &Elf<'_>) -> HashMap<u64, Slot> {
                     let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
                     Slot::Symbol(symbol.name().ok()?.to_string())
                 }
+                _ if is_resolver(&relocation) => Slot::Resolver(relocation.addend().cast_unsigned()),
                 _ => Slot::Address(relocation.addend().cast_unsigned()),
             };
             Some((address, slot))
         })
         .collect()
+}
+
+fn is_resolver(relocation: &object::Relocation) -> bool {
+    matches!(relocation.flags(), object::RelocationFlags::Elf { r_type: R_X86_64_IRELATIVE })
 }
 
 fn runtime_use(elf: &Elf<'_>) -> RuntimeUse {

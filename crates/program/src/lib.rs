@@ -21,41 +21,53 @@
 //! the name of its function, and what is not known at all is `None`. Damaged files are refused by
 //! [`Program::open`] or count as files without debug information.
 //!
+//! [`flow`] is the control flow of the code: blocks, edges, calls and the call graph, computed on demand for
+//! one function at a time.
+//!
 //! Not here: where objects of the heap come from (that is known to a trace), and anything that needs the
-//! program to run. Control-flow graphs, call graphs and distances are to stand on the same decoded functions
-//! (`calls`) and belong here too.
+//! program to run.
 //!
 //! From the bottom up, `image` is one ELF file, with `symbols` and `debug_info` (lines and an index of DWARF
 //! entries, also from the files of `split` DWARF); `types`, `locals` and `frame_info` name memory; `library_code` finds
 //! the code of Rust's standard library; `calls` decodes functions, `coverage` finds those that are not instrumented, and
-//! `site` finds places again by them; `bounded` reads files up to a limit, and `source` source files; `maps` and `module` say
+//! `site` finds places again by them; `places` finds the code of a line or a function. On top of [`flow`],
+//! [`dependence`] says which loads feed branches, stores and addresses, `distance` how far one place is from another, and
+//! `watching` how a run is made to stop at a place.
+//! `bounded` reads files up to a limit, and `source` source files; `maps` and `module` say
 //! what is loaded where; `program` puts these together.
 
 pub mod bounded;
 mod calls;
 mod coverage;
 mod debug_info;
+pub mod dependence;
+mod distance;
 mod error;
+pub mod flow;
 mod frame_info;
 mod image;
 mod library_code;
 mod locals;
 mod maps;
 mod module;
+mod places;
 mod program;
 mod site;
 mod source;
 mod split;
 mod symbols;
 mod types;
+mod watching;
 
 pub use coverage::UnitCoverage;
 pub use debug_info::DebugExtent;
 pub use error::ProgramError;
 pub use library_code::is_library_function;
+pub use places::{FilePlaces, FunctionPlaces};
 pub use program::{Global, Instrumentation, Program};
 pub use source::Sources;
 pub use symbols::without_hashes;
+pub use watching::Stop;
 
 /// Locks a cache. A poisoned one is still valid, because every entry is inserted whole.
 fn unpoisoned<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {

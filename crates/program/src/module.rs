@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::ProgramError;
+use crate::flow::ModuleCode;
 use crate::image::Image;
 use crate::maps::MappedFile;
 
@@ -71,6 +72,11 @@ impl Module {
     /// `None` when the file is gone or is no library.
     pub(crate) fn loaded(&self) -> Option<&Loaded> {
         self.loaded.get_or_init(|| place(Image::open(&self.path).ok()?, &self.mappings)).as_ref()
+    }
+
+    /// What its code does.
+    pub(crate) fn code(&self) -> Option<ModuleCode<'_>> {
+        self.loaded().map(|loaded| ModuleCode::new(&loaded.image, loaded.bias))
     }
 
     /// The file's base name.

@@ -10,6 +10,7 @@ use threadbare_trace::CodeClass;
 use threadbare_trace::{Frame, Location, Site};
 
 use crate::debug_info::DebugExtent;
+use crate::flow::{Flow, ModuleCode};
 use crate::image::Image;
 use crate::locals::{self, FrameLayout};
 use crate::module::{Loaded, Module};
@@ -116,6 +117,20 @@ impl Program {
         self.executable().map(coverage::of).unwrap_or_default()
     }
 
+    /// The files with instrumented code, each with how its addresses are relocated.
+    pub(crate) fn instrumented(&self) -> impl Iterator<Item = (&Image, impl Fn(u64) -> u64)> {
+        let loaded = self.modules.iter().filter_map(Module::loaded);
+        let instrumented = loaded.filter(|loaded| loaded.image.runtime.imports);
+        instrumented.map(|loaded| (&*loaded.image, |linked| loaded.relocated(linked)))
+    }
+
+    /// Their code.
+    pub(crate) fn instrumented_code(&self) -> impl Iterator<Item = ModuleCode<'_>> {
+        let is_instrumented =
+            |module: &&Module| module.loaded().is_some_and(|loaded| loaded.image.runtime.imports);
+        self.modules.iter().filter(is_instrumented).filter_map(Module::code)
+    }
+
     fn executable(&self) -> Option<&Image> {
         self.modules.first().and_then(Module::loaded).map(|loaded| &*loaded.image)
     }
@@ -124,6 +139,32 @@ impl Program {
     pub fn library_code(&self) -> Vec<(Range<u64>, CodeClass)> {
         let executable = self.modules.first().and_then(Module::loaded);
         executable.map(|executable| executable.image.library_code().to_vec()).unwrap_or_default()
+    }
+
+    /// The code of the executable.
+    pub fn code(&self) -> Option<ModuleCode<'_>> {
+        self.modules.first().and_then(Module::code)
+    }
+
+    /// The code of every module that can be read, the executable first and then by address.
+    pub fn all_code(&self) -> impl Iterator<Item = ModuleCode<'_>> {
+        self.modules.iter().filter_map(Module::code)
+    }
+
+    /// The code of the module that an address of the process belongs to.
+    pub fn code_at(&self, address: u64) -> Option<ModuleCode<'_>> {
+        self.at(address).and_then(|place| place.module.code())
+    }
+
+    /// The control flow of the function that an address of the process belongs to. Its addresses are as linked.
+    pub fn flow_at(&self, address: u64) -> Option<Arc<Flow>> {
+        let code = self.code_at(address)?;
+        code.flow(code.function_at(code.linked(address))?)
+    }
+
+    /// The function that the loader finds for a linkage name: the module's code, and the address as linked.
+    pub fn import(&self, name: &str) -> Option<(ModuleCode<'_>, u64)> {
+        self.all_code().find_map(|code| Some((code, code.definition(name)?)))
     }
 
     /// The source location of the call that returns to `return_address`, which is also the location's
@@ -163,7 +204,11 @@ impl Program {
         let symbols = &place.image().symbols;
         let function = symbols.at(place.address.checked_sub(1)?, Kind::Function)?;
         let candidates = self.candidates(place.number, place.image(), function);
-        site::describe(symbols.unique_name(function), &candidates, place.address)
+        let name = symbols.unique_name(function);
+        site::describe(name.clone(), &candidates, place.address).or_else(|| {
+            let statements = site::statements(place.image(), &self.sources, function);
+            site::describe(name, &statements, place.address)
+        })
     }
 
     /// The return address of the call that a site, perhaps of another build, stands for.
@@ -182,8 +227,11 @@ impl Program {
             Some(function) => vec![function],
             None => image.symbols.of_another_build(&site.function, Kind::Function),
         };
-        let calls: Vec<_> =
-            functions.into_iter().map(|function| self.candidates(number, image, function)).collect();
+        let candidates = |function: &Symbol| match site.callee.as_str() {
+            site::STATEMENT => site::statements(image, &self.sources, function).into(),
+            _ => self.candidates(number, image, function),
+        };
+        let calls: Vec<_> = functions.into_iter().map(candidates).collect();
         let find = |likeness: Likeness| calls.iter().find_map(|calls| likeness.find(site, calls));
         find(Likeness::Exact).or_else(|| find(Likeness::Text))
     }

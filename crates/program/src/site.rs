@@ -4,20 +4,26 @@
 //! agree in all of that, and in the column, are told apart by their order. Line numbers and addresses play no
 //! part as long as there is source to read, so that code may be moved about.
 //!
+//! The first instruction of a statement is known in the same way, as if it called [`STATEMENT`].
+//!
 //! A column counts from the first character of the line's text: to indent a line changes nothing. Without
 //! source it is the compiler's own.
 
+use iced_x86::{Instruction, Mnemonic};
 use threadbare_trace::Site;
 
-use crate::calls;
+use crate::calls::{self, Call};
 use crate::image::Image;
 use crate::source::Sources;
 use crate::symbols::{self, Symbol};
 
-/// A call with all that can be compared in another build.
+/// What a site calls that is no call but the beginning of a statement. No function has such a name.
+pub(crate) const STATEMENT: &str = "(statement)";
+
+/// A call, or the first instruction of a statement, with all that can be compared in another build.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
-    /// As linked.
+    /// Behind the instruction, as linked.
     return_address: u64,
     callee: String,
     file: String,
@@ -28,9 +34,22 @@ pub(crate) struct Candidate {
 
 /// The calls of a function, in address order.
 pub(crate) fn candidates(image: &Image, sources: &Sources, function: &Symbol) -> Vec<Candidate> {
+    described(image, sources, calls::calls(image, function))
+}
+
+/// The statements of a function that do not begin with a call, in address order.
+pub(crate) fn statements(image: &Image, sources: &Sources, function: &Symbol) -> Vec<Candidate> {
+    let starts = image.debug_info().row_starts(&function.range());
+    let first = calls::instructions(image, function).into_iter().filter(|at| starts.contains(&at.ip()));
+    let places = first.filter(|at| at.mnemonic() != Mnemonic::Call);
+    let place = |at: Instruction| Call { return_address: at.next_ip(), callee: STATEMENT.to_string() };
+    described(image, sources, places.map(place).collect())
+}
+
+fn described(image: &Image, sources: &Sources, calls: Vec<Call>) -> Vec<Candidate> {
     let debug_info = image.debug_info();
-    let calls = calls::calls(image, function).into_iter();
     calls
+        .into_iter()
         .map(|call| {
             let position = debug_info.position_at(call.return_address.wrapping_sub(1));
             let source = sources.indented_line(&position.file, position.line).unwrap_or_default();

@@ -126,9 +126,22 @@ impl Symbols {
 
     /// The symbol of this kind that starts at `address`, whatever its size.
     pub(crate) fn starting_at(&self, address: u64, kind: Kind) -> Option<&Symbol> {
+        self.all_starting_at(address).find(|symbol| symbol.kind == kind)
+    }
+
+    /// All names for what starts at `address`, the best first.
+    pub(crate) fn names_at(&self, address: u64, kind: Kind) -> impl Iterator<Item = &str> {
+        self.all_starting_at(address).filter(move |symbol| symbol.kind == kind).map(|symbol| &*symbol.name)
+    }
+
+    fn all_starting_at(&self, address: u64) -> impl Iterator<Item = &Symbol> {
         let end = self.by_address.partition_point(|symbol| symbol.address <= address);
-        let here = self.by_address[..end].iter().rev().take_while(|symbol| symbol.address == address);
-        here.into_iter().find(|symbol| symbol.kind == kind)
+        self.by_address[..end].iter().rev().take_while(move |symbol| symbol.address == address)
+    }
+
+    /// The functions of this name that can be linked to.
+    pub(crate) fn definition(&self, name: &str) -> Option<&Symbol> {
+        self.named(name).find(|symbol| symbol.kind == Kind::Function && !symbol.local)
     }
 
     /// A name that [`Symbols::resolve`] leads back to `symbol`: the linkage name where that is the only one
@@ -193,7 +206,7 @@ impl Symbols {
     }
 
     /// All symbols of a name, by address, one for each address.
-    fn named(&self, name: &str) -> impl Iterator<Item = &Symbol> {
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Symbol> {
         let start = self.by_name.partition_point(|&index| self.by_address[index].name.as_str() < name);
         let symbols = self.by_name[start..].iter().map(|&index| &self.by_address[index]);
         let mut last = None;

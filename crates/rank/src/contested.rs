@@ -117,6 +117,7 @@ impl Run {
             | EventKind::Free
             | EventKind::Enter
             | EventKind::Leave
+            | EventKind::Reach
             | EventKind::Yield
             | EventKind::Sleep
             | EventKind::Exit
@@ -166,6 +167,7 @@ mod tests {
             picked: ThreadIndex::new(picked),
             alternatives: [ThreadIndex::new(picked)].into(),
             operation: Some(Operation { kind, object, size: 4, point }),
+            guided: None,
         };
         let decisions: Vec<Decision> = steps.iter().map(decision).collect();
         let contested = Contested::of(&decisions).0.into_iter();

@@ -9,7 +9,8 @@ use threadbare_hunt::need::Need;
 use threadbare_hunt::replay::Replay;
 use threadbare_hunt::suite::{SuiteSummary, TestReport, TestResult};
 use threadbare_hunt::{
-    Event, FailureFigures, Finding, PredictionFigures, SourceLine, Summary, Timing, Unfinished,
+    DecidingRead, Event, FailureFigures, Finding, Guided, Obstacle, Passed, PredictionFigures, SourceLine,
+    Summary, Timing, Unfinished,
 };
 use threadbare_search::reorder::Tier;
 use threadbare_search::{AnomalyKind, Tuple, Variables};
@@ -42,6 +43,7 @@ impl Reporter for Json {
             }
             Event::SuiteFinished(summary) => self.line(&SuiteLine::of(summary)),
             Event::Replayed(replay) => self.line(&ReplayLine::of(replay)),
+            Event::Guided(guided) => self.line(&GuidedLine::of(guided)),
             Event::Started { .. }
             | Event::Progress(_)
             | Event::ClipNotWritten { .. }
@@ -51,6 +53,77 @@ impl Reporter for Json {
             | Event::Recorded { .. }
             | Event::Skipped { .. }
             | Event::RunningOnce { .. } => Ok(()),
+        }
+    }
+}
+
+/// What came of a sequence of locations.
+#[derive(Serialize)]
+struct GuidedLine<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    verdict: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_tried: Option<&'a str>,
+    passed: usize,
+    waypoints: Vec<WaypointFields<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    obstacle: Option<ObstacleFields<'a>>,
+    clip: Option<&'a Path>,
+}
+
+#[derive(Serialize)]
+struct WaypointFields<'a> {
+    text: &'a str,
+    thread: Option<&'a str>,
+}
+
+impl<'a> GuidedLine<'a> {
+    fn of(guided: &'a Guided) -> GuidedLine<'a> {
+        let fields =
+            |passed: &'a Passed| WaypointFields { text: &passed.text, thread: passed.thread.as_deref() };
+        GuidedLine {
+            r#type: "guided",
+            name: &guided.name,
+            verdict: guided.verdict.name(),
+            not_tried: guided.not_tried.as_deref(),
+            passed: guided.passed(),
+            waypoints: guided.waypoints.iter().map(fields).collect(),
+            obstacle: guided.obstacle.as_ref().map(ObstacleFields::of),
+            clip: guided.clip.as_deref(),
+        }
+    }
+}
+
+/// A branch that kept a run from a location.
+#[derive(Serialize)]
+struct ObstacleFields<'a> {
+    branch: String,
+    reads: Vec<ReadFields<'a>>,
+    may_depend_on_more: bool,
+}
+
+#[derive(Serialize)]
+struct ReadFields<'a> {
+    variable: &'a str,
+    value: u64,
+    thread: String,
+    location: String,
+}
+
+impl<'a> ObstacleFields<'a> {
+    fn of(obstacle: &'a Obstacle) -> ObstacleFields<'a> {
+        let read = |read: &'a DecidingRead| ReadFields {
+            variable: &read.variable,
+            value: read.value,
+            thread: read.thread.to_string(),
+            location: read.location.to_string(),
+        };
+        ObstacleFields {
+            branch: obstacle.branch.to_string(),
+            reads: obstacle.reads.iter().map(read).collect(),
+            may_depend_on_more: obstacle.may_depend_on_more,
         }
     }
 }

@@ -38,6 +38,7 @@ impl Reporter for List<'_> {
     fn report(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Found(finding) => self.line(finding),
+            Event::Guided(guided) => write_now(&mut self.out, &format!("{}\n", guided.verdict.name())),
             Event::TestFinished(report) => report.findings.iter().try_for_each(|finding| self.line(finding)),
             _ => Ok(()),
         }

@@ -48,6 +48,7 @@ impl Reporter for WithProgress {
             }
             Event::RunningOnce { program } => self.print_note("Running", program),
             Event::Found(_)
+            | Event::Guided(_)
             | Event::Diverged { .. }
             | Event::Replayed(_)
             | Event::Output(_)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadbare_executor::{Run, RunEnd};
 use threadbare_trace::{EventKind, Extent, Outlasting, StackIndex, Step, ThreadId, ThreadIndex, Trace};
-use threadbare_wire::Record;
+use threadbare_wire::{GuidedStep, Record};
 
 use crate::Schedule;
 
@@ -25,6 +25,8 @@ pub struct Feedback {
     pub outlasting: Outlasting,
     /// The shortest sleep of the others, in nanoseconds, that lasted while threads could run.
     pub held_sleep: Option<u64>,
+    /// The threads that passed the waypoints of a guided run, in their order.
+    pub passes: Vec<ThreadIndex>,
     /// If the schedule asked for it.
     pub recording: Option<Box<Recording>>,
 }
@@ -47,6 +49,17 @@ pub struct Decision {
     pub alternatives: Arc<[ThreadIndex]>,
     /// What the picked thread did, if it did anything.
     pub operation: Option<Operation>,
+    /// If the run was guided.
+    pub guided: Option<GuidedDecision>,
+}
+
+/// What guidance knew at a decision.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuidedDecision {
+    /// Waypoints that were passed before.
+    pub passed: u32,
+    /// For each of the alternatives.
+    pub steps: Vec<GuidedStep>,
 }
 
 /// What a thread did.
@@ -85,6 +98,7 @@ impl Feedback {
             bound: schedule.plan.max_events,
             outlasting: schedule.plan.outlasting,
             held_sleep: run.held_sleep(),
+            passes: run.passes().into_iter().map(|(thread, _)| thread).collect(),
             recording: schedule
                 .traced
                 .then(|| Box::new(Recording { trace: Arc::new(run.trace()), steps: run.steps() })),
@@ -115,6 +129,9 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
             picked: decision.picked,
             alternatives: Arc::clone(&alternatives),
             operation: own.into_iter().find_map(operation),
+            guided: decision
+                .passed()
+                .map(|passed| GuidedDecision { passed, steps: decision.steps().collect() }),
         }
     };
     run.decisions().enumerate().map(decision).collect()

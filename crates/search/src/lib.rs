@@ -43,7 +43,7 @@ pub mod strategy;
 pub mod tuple;
 
 pub use anomaly::{Anomaly, AnomalyKind, Evidence, Harm, Participant};
-pub use feedback::{CodePoint, Decision, Feedback, Operation, Recording};
+pub use feedback::{CodePoint, Decision, Feedback, GuidedDecision, Operation, Recording};
 pub use knowledge::Knowledge;
 pub use one_worker::{Answered, Search, run_schedule};
 pub use strategy::{Conclusion, Next, Outstanding, Schedule, Settings, Strategy, StrategyEntry, Token};

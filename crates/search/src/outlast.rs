@@ -22,7 +22,7 @@ pub const RUNS_BEFORE: u64 = 100;
 pub const SHARE: u64 = 4;
 
 /// Makes a strategy.
-pub type Make = fn(Settings) -> Box<dyn Strategy>;
+pub type Make = Box<dyn Fn(Settings) -> Box<dyn Strategy> + Send>;
 
 /// A strategy, and behind it another that lets sleeps be outlasted, where there are any that matter.
 pub struct ThenOutlast {
@@ -181,6 +181,7 @@ mod tests {
             bound: 0,
             outlasting: Outlasting::NONE,
             held_sleep,
+            passes: Vec::new(),
             recording: None,
         }
     }
@@ -232,7 +233,7 @@ mod tests {
     #[test]
     fn what_cannot_be_outlasted_changes_nothing() {
         for held in [None, Some(LONGEST + 1)] {
-            let search = ThenOutlast::new(three, endless, Settings::new(Plan::default()));
+            let search = ThenOutlast::new(Box::new(three), Box::new(endless), Settings::new(Plan::default()));
             assert_eq!(runs(search, held, 10), [0, 0, 0]);
         }
     }
@@ -240,7 +241,7 @@ mod tests {
     /// Protects the order: a search that comes to its end goes on with one outlasted sleep in a run, then with two.
     #[test]
     fn outlasted_sleeps_come_when_the_rest_is_done() {
-        let search = ThenOutlast::new(three, endless, Settings::new(Plan::default()));
+        let search = ThenOutlast::new(Box::new(three), Box::new(endless), Settings::new(Plan::default()));
         let runs = runs(search, Some(LONGEST), 300);
         assert_eq!((&runs[..3], runs[3], runs[299]), (&[0, 0, 0][..], 1, 2));
     }
@@ -248,7 +249,7 @@ mod tests {
     /// A search without an end keeps most of its runs.
     #[test]
     fn outlasted_sleeps_have_a_share_of_an_endless_search() {
-        let search = ThenOutlast::new(endless, endless, Settings::new(Plan::default()));
+        let search = ThenOutlast::new(Box::new(endless), Box::new(endless), Settings::new(Plan::default()));
         let runs = runs(search, Some(1), 200);
         assert!(runs[..RUNS_BEFORE as usize].iter().all(|&sleeps| sleeps == 0));
         assert_eq!(runs.iter().filter(|&&sleeps| sleeps == 1).count() as u64, (200 - RUNS_BEFORE) / SHARE);

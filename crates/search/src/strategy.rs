@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use threadbare_trace::Plan;
+use threadbare_trace::{Plan, ThreadId, Waypoint};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
 use crate::{Feedback, Tuple};
@@ -37,6 +37,9 @@ pub trait Strategy: Send {
     fn conclusions(&mut self) -> Vec<Conclusion> {
         Vec::new()
     }
+
+    /// What another strategy has concluded about the same program.
+    fn take_up(&mut self, _conclusion: &Conclusion) {}
 
     /// Schedules are drawn at random: another seed makes another search, and the search has no end.
     fn is_random(&self) -> bool {
@@ -159,6 +162,11 @@ pub enum Conclusion {
     Predicted { kind: AnomalyKind },
     /// The trace of a run cannot be analysed, for this reason.
     NotAnalysed { reason: String },
+    /// A run has passed more locations of a sequence than any before it, by these threads, and `plan` makes it again.
+    Driven { passes: Vec<ThreadId>, plan: Box<Plan> },
+    /// Something was predicted, and its schedules did not bring it about. It has happened when a run has passed these
+    /// places, in their order.
+    NotShown { waypoints: Vec<Waypoint> },
     /// An anomaly was predicted, and a run showed it.
     Confirmed { anomaly: Box<Anomaly>, evidence: Box<Evidence> },
 }

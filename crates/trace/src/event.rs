@@ -150,6 +150,8 @@ event_kinds! {
     Io = 38, "io", [STATEFUL PREEMPTION];
     /// A signal was sent to a thread.
     Signal = 39, "signal", [STATEFUL THREAD PREEMPTION];
+    /// A thread came to a place that the plan watches ([`Watched`](crate::Watched)).
+    Reach = 40, "reach", [PREEMPTION];
 }
 
 /// What an event does to a lock. `shared` is true for the read side of a read-write lock.

@@ -15,6 +15,8 @@
 //! | [`object`] | stable names for variables and sync objects |
 //! | [`plan`] | [`Plan`], its forced steps, its policies, and which memory it tracks |
 //! | [`trace`] | [`Trace`]: events and the tables they point into |
+//! | [`watched`] | [`Watched`]: a place in the code at which a run stops |
+//! | [`guidance`] | [`Guidance`]: a sequence of places that a run is to pass |
 //! | [`end`] | [`End`]: how a run ended |
 //! | [`failure`] | [`FailureKind`]: the table of all kinds of failures |
 //! | [`Influence`] | what a run may depend on besides its plan |
@@ -27,6 +29,7 @@ pub mod end;
 mod end_text;
 pub mod event;
 pub mod failure;
+pub mod guidance;
 pub mod hash;
 pub mod index;
 mod influence;
@@ -37,11 +40,15 @@ mod random;
 mod span;
 pub mod thread;
 pub mod trace;
+pub mod watched;
 
 pub use code_class::CodeClass;
 pub use end::{End, EndKind, Failure, Related, Role, TracePlace};
 pub use event::{Event, EventKind, LockEffect, MemoryOrder, Outcome};
 pub use failure::FailureKind;
+pub use guidance::{
+    Afterwards, Demand, Distance, DistanceTable, Guidance, Preference, Waypoint, WhichThread,
+};
 pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex};
 pub use influence::Influence;
 pub use location::{Frame, Location, Site};
@@ -51,3 +58,4 @@ pub use random::Random;
 pub use span::Span;
 pub use thread::ThreadId;
 pub use trace::{Pending, StackNode, Trace};
+pub use watched::{MovedCode, Relative, Watched};

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::{EventKind, ThreadId, ThreadIndex};
+use crate::{EventKind, Guidance, ThreadId, ThreadIndex, Watched};
 
 /// A schedule for one run: forced turns and steps, then a policy for the rest, and the memory whose accesses
 /// count.
@@ -22,6 +22,8 @@ pub struct Plan {
     pub policy: Policy,
     /// Memory whose plain accesses are events and schedule points.
     pub tracked: Tracked,
+    /// Places in the code that are schedule points, whatever is done there.
+    pub watched: Vec<Watched>,
     /// Also find out which other memory is shared, for later plans. Does not change the schedule.
     pub learn: bool,
     /// Record data races. In a data race two threads stand before accesses to the same memory, and one of them writes.
@@ -51,6 +53,7 @@ impl Default for Plan {
             strict: false,
             policy: Policy::RunToBlock,
             tracked: Tracked::default(),
+            watched: Vec::new(),
             learn: false,
             races: false,
             race: None,
@@ -143,6 +146,8 @@ pub enum Policy {
     /// Some accesses are done in an order that is evenly random among all orders, as far as it is known how many
     /// each thread has (selectively uniform random walk, SURW).
     Weighted(Weights),
+    /// Threads are led through places in the code, in the order of a sequence (guided test).
+    Guided(Guidance),
 }
 
 /// An order of threads: those named, then all others by a rule that needs no names, then `last`.

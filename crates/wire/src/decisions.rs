@@ -6,7 +6,8 @@ use crate::words::Words;
 
 /// The decisions of a run, one after the other. Each is a few words: how many records were in the log by then, the
 /// state of the program, the thread that was picked, and a set of bits with a bit for each thread that could have
-/// been picked.
+/// been picked. In a guided run there follow the waypoints that were passed, and a distance for each of those threads,
+/// two to a word.
 #[derive(Clone, Debug)]
 pub struct Decisions<'a>(Words<'a>);
 
@@ -19,6 +20,7 @@ pub struct Decision<'a> {
     pub state: u64,
     pub picked: ThreadIndex,
     alternatives: &'a [u64],
+    guidance: &'a [u64],
 }
 
 impl<'a> Decisions<'a> {
@@ -29,9 +31,15 @@ impl<'a> Decisions<'a> {
     /// Words that come before the set of alternatives.
     pub const HEAD: usize = 3;
 
-    /// Those words; the set that follows takes `set` words.
-    pub fn head(records: u64, state: u64, picked: ThreadIndex, set: usize) -> [u64; Decisions::HEAD] {
-        [records, state, u64::from(picked.number()) | (set as u64) << 32]
+    /// Those words; the set that follows takes `set` words, and what there is of guidance takes `guidance` words.
+    pub fn head(
+        records: u64,
+        state: u64,
+        picked: ThreadIndex,
+        set: usize,
+        guidance: usize,
+    ) -> [u64; Decisions::HEAD] {
+        [records, state, u64::from(picked.number()) | (set as u64) << 32 | (guidance as u64) << 48]
     }
 }
 
@@ -41,9 +49,10 @@ impl<'a> Iterator for Decisions<'a> {
     fn next(&mut self) -> Option<Decision<'a>> {
         let words = &mut self.0;
         let (records, state, last) = (words.next().ok()?, words.next().ok()?, words.next().ok()?);
-        let (alternatives, rest) = words.0.split_at_checked((last >> 32) as usize)?;
+        let (alternatives, rest) = words.0.split_at_checked((last >> 32 & 0xffff) as usize)?;
+        let (guidance, rest) = rest.split_at_checked((last >> 48) as usize)?;
         words.0 = rest;
-        Some(Decision { records, state, picked: ThreadIndex::new(last as u32), alternatives })
+        Some(Decision { records, state, picked: ThreadIndex::new(last as u32), alternatives, guidance })
     }
 }
 
@@ -51,6 +60,53 @@ impl Decision<'_> {
     /// All threads that could have been picked, in order, with the one that was.
     pub fn alternatives(&self) -> impl Iterator<Item = ThreadIndex> {
         members(self.alternatives)
+    }
+
+    /// In a guided run, the waypoints that were passed before.
+    pub fn passed(&self) -> Option<u32> {
+        self.guidance.first().map(|&passed| passed as u32)
+    }
+
+    /// In a guided run, what [`GuidedStep`] says of each of the alternatives, in their order.
+    pub fn steps(&self) -> impl Iterator<Item = GuidedStep> {
+        let words = self.guidance.iter().skip(1).flat_map(|&word| [word as u32, (word >> 32) as u32]);
+        words.zip(self.alternatives()).map(|(word, _)| GuidedStep::from_word(word))
+    }
+}
+
+/// What a guided run knows of a thread that may go next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuidedStep {
+    /// It stands before the next waypoint.
+    Passes,
+    /// So far it is from the next waypoint, by the preference of the guidance.
+    Distance(u32),
+}
+
+impl GuidedStep {
+    /// Distances begin with 1 on the wire; infinity stays what it is.
+    fn from_word(word: u32) -> GuidedStep {
+        match word {
+            0 => GuidedStep::Passes,
+            u32::MAX => GuidedStep::Distance(u32::MAX),
+            word => GuidedStep::Distance(word - 1),
+        }
+    }
+
+    fn to_word(self) -> u32 {
+        match self {
+            GuidedStep::Passes => 0,
+            GuidedStep::Distance(distance) => distance.saturating_add(1),
+        }
+    }
+
+    /// Words of a decision: the waypoints that were passed, and the steps of the alternatives.
+    pub fn words(passed: u32, steps: &[GuidedStep]) -> Vec<u64> {
+        let pair = |pair: &[GuidedStep]| {
+            let high = pair.get(1).map_or(0, |step| step.to_word());
+            u64::from(pair[0].to_word()) | u64::from(high) << 32
+        };
+        std::iter::once(u64::from(passed)).chain(steps.chunks(2).map(pair)).collect()
     }
 }
 

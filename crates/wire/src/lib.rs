@@ -14,20 +14,22 @@ mod decisions;
 mod end;
 mod plans;
 mod records;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod words;
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-pub use decisions::{Decision, Decisions, members};
+pub use decisions::{Decision, Decisions, GuidedStep, members};
 pub use end::{CodePlace, EndSlot, MESSAGE_BYTES};
 pub use plans::{decode_extents, decode_plan, encode_extents, encode_plan};
-pub use records::{MAX_RACES, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
+pub use records::{MAX_RACES, Pass, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
+pub use tables::{Tables, encode_tables};
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 11;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.
@@ -55,7 +57,11 @@ pub const SWITCHES_OFFSET: u64 = DECISIONS_OFFSET + DECISIONS_BYTES;
 pub const SWITCHES_BYTES: u64 = 2 << 30;
 pub const CODE_OFFSET: u64 = SWITCHES_OFFSET + SWITCHES_BYTES;
 pub const CODE_BYTES: u64 = 64 << 20;
-pub const LOG_OFFSET: u64 = CODE_OFFSET + CODE_BYTES;
+pub const TABLES_OFFSET: u64 = CODE_OFFSET + CODE_BYTES;
+pub const TABLES_BYTES: u64 = 1 << 30;
+pub const PASSES_OFFSET: u64 = TABLES_OFFSET + TABLES_BYTES;
+pub const PASSES_BYTES: u64 = 1 << 20;
+pub const LOG_OFFSET: u64 = PASSES_OFFSET + PASSES_BYTES;
 pub const LOG_BYTES: u64 = 16 << 30;
 pub const FILE_BYTES: u64 = LOG_OFFSET + LOG_BYTES;
 
@@ -141,11 +147,15 @@ pub struct Control {
     /// blocks); the run's own events follow.
     pub prologue: AtomicU64,
     pub plan_words: AtomicU64,
+    /// Words of the tables of distances, see [`Tables`].
+    pub table_words: AtomicU64,
     pub pending: AtomicU32,
     pub stacks: AtomicU32,
     pub learnt_words: AtomicU64,
     /// Words of the decisions recorded so far, see [`Decisions`].
     pub decision_words: AtomicU64,
+    /// Waypoints that a guided run has passed, each a [`Pass`].
+    pub passes: AtomicU64,
     /// Turns taken so far.
     pub turns: AtomicU64,
     /// How often another thread had the turn than the one before, each time a [`Switch`].

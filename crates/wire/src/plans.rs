@@ -1,9 +1,11 @@
 //! Plans, and memory that is shared, as words.
 
+use std::sync::Arc;
+
 use crate::words::{Garbled, Words, push_thread};
 use threadbare_trace::{
-    EventKind, Extent, Order, Others, Outlasting, Plan, Policy, Step, ThreadIndex, Tracked, Turns, Until,
-    Weights,
+    Afterwards, Demand, EventKind, Extent, Guidance, MovedCode, Order, Others, Outlasting, Plan, Policy,
+    Preference, Relative, Step, ThreadIndex, Tracked, Turns, Until, Watched, Waypoint, Weights, WhichThread,
 };
 
 const FLAG_STRICT: u64 = 1;
@@ -44,8 +46,29 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
             }
         }
     }
+    words.push(plan.watched.len() as u64);
+    plan.watched.iter().for_each(|watched| push_watched(&mut words, watched));
     words.extend(encode_extents(plan.tracked.extents()));
     words
+}
+
+fn push_watched(words: &mut Vec<u64>, watched: &Watched) {
+    match watched {
+        Watched::Access(place) => words.extend([0, *place]),
+        Watched::Call(place) => words.extend([1, *place]),
+        Watched::Code(MovedCode { place, is_before_call, start, code, relatives }) => {
+            words.extend([2, *place, u64::from(*is_before_call), *start, code.len() as u64]);
+            words.extend(code.chunks(8).map(|bytes| {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                u64::from_le_bytes(word)
+            }));
+            words.push(relatives.len() as u64);
+            for Relative { at, from, target } in relatives {
+                words.extend([u64::from(*at) << 32 | u64::from(*from), *target]);
+            }
+        }
+    }
 }
 
 fn push_policy(words: &mut Vec<u64>, policy: &Policy) {
@@ -70,6 +93,40 @@ fn push_policy(words: &mut Vec<u64>, policy: &Policy) {
                 words.push(*count);
             }
         }
+        Policy::Guided(guidance) => {
+            words.push(6);
+            push_guidance(words, guidance);
+        }
+    }
+}
+
+/// Tables of distances travel apart (see [`encode_tables`](crate::encode_tables)).
+fn push_guidance(words: &mut Vec<u64>, guidance: &Guidance) {
+    words.extend([guidance.seed, u64::from(guidance.afterwards == Afterwards::Random)]);
+    match &guidance.preference {
+        Preference::Nearest(_) => words.push(0),
+        Preference::None => words.push(1),
+        Preference::Threads(threads) => {
+            words.extend([2, threads.len() as u64]);
+            threads.iter().for_each(|thread| push_thread(words, thread));
+        }
+    }
+    words.push(guidance.waypoints.len() as u64);
+    for Waypoint { points, thread, demand } in guidance.waypoints.iter() {
+        words.push(match demand {
+            Demand::Pass => 0,
+            Demand::Arrive(group) => u64::from(*group) + 1,
+        });
+        match thread {
+            WhichThread::Any => words.push(0),
+            WhichThread::Id(thread) => {
+                words.push(1);
+                push_thread(words, thread);
+            }
+            WhichThread::Variable(number) => words.extend([2, u64::from(*number)]),
+        }
+        words.push(points.len() as u64);
+        words.extend(points);
     }
 }
 
@@ -103,6 +160,7 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
             Ok(Step { thread, until })
         })
         .collect::<Result<_, _>>()?;
+    let watched = (0..words.count()?).map(|_| words.watched()).collect::<Result<_, _>>()?;
     let tracked: Tracked = decode_extents(words.0)?.into_iter().collect();
     Ok(Plan {
         turns,
@@ -110,6 +168,7 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         strict: flags & FLAG_STRICT != 0,
         policy,
         tracked,
+        watched,
         learn: flags & FLAG_LEARN != 0,
         races: flags & FLAG_RACES != 0,
         race,
@@ -183,7 +242,65 @@ impl Words<'_> {
                     .map(|_| Ok((self.thread()?, self.next()?)))
                     .collect::<Result<_, _>>()?,
             }),
+            6 => Policy::Guided(self.guidance()?),
             _ => return Err(Garbled),
         })
+    }
+
+    fn watched(&mut self) -> Result<Watched, Garbled> {
+        match self.next()? {
+            0 => Ok(Watched::Access(self.next()?)),
+            1 => Ok(Watched::Call(self.next()?)),
+            2 => Ok(Watched::Code(self.moved_code()?)),
+            _ => Err(Garbled),
+        }
+    }
+
+    fn moved_code(&mut self) -> Result<MovedCode, Garbled> {
+        let (place, is_before_call, start) = (self.next()?, self.next()? != 0, self.next()?);
+        let len = usize::try_from(self.next()?).map_err(|_| Garbled)?;
+        if len > MovedCode::MAX_BYTES {
+            return Err(Garbled);
+        }
+        let mut code = Vec::with_capacity(MovedCode::MAX_BYTES);
+        for _ in 0..len.div_ceil(8) {
+            code.extend(self.next()?.to_le_bytes());
+        }
+        code.truncate(len);
+        let count = self.count()?;
+        let relative = |_| {
+            let (places, target) = (self.next()?, self.next()?);
+            Ok(Relative { at: (places >> 32) as u32, from: places as u32, target })
+        };
+        let relatives = (0..count).map(relative).collect::<Result<_, _>>()?;
+        Ok(MovedCode { place, is_before_call, start, code, relatives })
+    }
+
+    fn guidance(&mut self) -> Result<Guidance, Garbled> {
+        let seed = self.next()?;
+        let afterwards = if self.next()? == 0 { Afterwards::RunOn } else { Afterwards::Random };
+        let preference = match self.next()? {
+            0 => Preference::Nearest(Arc::default()),
+            1 => Preference::None,
+            2 => Preference::Threads((0..self.count()?).map(|_| self.thread()).collect::<Result<_, _>>()?),
+            _ => return Err(Garbled),
+        };
+        let waypoints = (0..self.count()?).map(|_| self.waypoint()).collect::<Result<_, _>>()?;
+        Ok(Guidance { seed, waypoints, preference, afterwards })
+    }
+
+    fn waypoint(&mut self) -> Result<Waypoint, Garbled> {
+        let demand = match self.next()? {
+            0 => Demand::Pass,
+            group => Demand::Arrive(u8::try_from(group - 1).map_err(|_| Garbled)?),
+        };
+        let thread = match self.next()? {
+            0 => WhichThread::Any,
+            1 => WhichThread::Id(self.thread()?),
+            2 => WhichThread::Variable(u8::try_from(self.next()?).map_err(|_| Garbled)?),
+            _ => return Err(Garbled),
+        };
+        let points = (0..self.count()?).map(|_| self.next()).collect::<Result<_, _>>()?;
+        Ok(Waypoint { points, thread, demand })
     }
 }

@@ -92,6 +92,15 @@ pub struct StackSpan {
     pub routine: u64,
 }
 
+/// A guided run has passed a waypoint, or a thread has arrived there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Pass {
+    /// Records in the log by then.
+    pub records: u64,
+    pub thread: u64,
+}
+
 /// What a thread was about to do when the run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]

@@ -1,12 +1,16 @@
-use proptest::collection::vec;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;
 
 use crate::records::PC_BITS;
 use crate::*;
 use threadbare_trace::arbitrary::{self, kind, number, thread};
 use threadbare_trace::{
-    End, EventKind, Extent, Failure, FailureKind, MemoryOrder, Order, Others, Outcome, Outlasting, Plan,
-    Policy, StackIndex, Step, ThreadIndex, Turns, Until, Weights,
+    Afterwards, Demand, Distance, DistanceTable, End, EventKind, Extent, Failure, FailureKind, Guidance,
+    MemoryOrder, MovedCode, Order, Others, Outcome, Outlasting, Plan, Policy, Preference, Relative,
+    StackIndex, Step, ThreadIndex, Turns, Until, Watched, Waypoint, Weights, WhichThread,
 };
 
 fn extent() -> impl Strategy<Value = Extent> {
@@ -49,18 +53,80 @@ fn policy() -> impl Strategy<Value = Policy> {
         any::<u64>().prop_map(|seed| Policy::PartialOrder { seed }),
         (any::<u64>(), any::<[u64; 2]>(), vec((thread(), any::<u64>()), 0..4))
             .prop_map(|(seed, interesting, counts)| Policy::Weighted(Weights { seed, interesting, counts })),
+        guidance().prop_map(Policy::Guided),
     ]
+}
+
+/// Without tables, which travel apart.
+fn guidance() -> impl Strategy<Value = Guidance> {
+    let preference = prop_oneof![
+        Just(Preference::Nearest(Arc::default())),
+        Just(Preference::None),
+        vec(thread(), 0..4).prop_map(Preference::Threads),
+    ];
+    let which = prop_oneof![
+        Just(WhichThread::Any),
+        thread().prop_map(WhichThread::Id),
+        any::<u8>().prop_map(WhichThread::Variable),
+    ];
+    let demand = prop_oneof![Just(Demand::Pass), any::<u8>().prop_map(Demand::Arrive)];
+    let waypoint = (vec(any::<u64>(), 0..4), which, demand).prop_map(|(points, thread, demand)| Waypoint {
+        points,
+        thread,
+        demand,
+    });
+    let afterwards = prop::sample::select(&[Afterwards::RunOn, Afterwards::Random][..]);
+    (any::<u64>(), vec(waypoint, 0..4), preference, afterwards).prop_map(
+        |(seed, waypoints, preference, afterwards)| Guidance {
+            seed,
+            waypoints: waypoints.into(),
+            preference,
+            afterwards,
+        },
+    )
+}
+
+fn watched() -> impl Strategy<Value = Watched> {
+    let relative = any::<(u32, u32, u64)>().prop_map(|(at, from, target)| Relative { at, from, target });
+    let code = vec(any::<u8>(), 0..=MovedCode::MAX_BYTES);
+    let moved = (any::<(u64, bool, u64)>(), code, vec(relative, 0..4));
+    prop_oneof![
+        any::<u64>().prop_map(Watched::Access),
+        any::<u64>().prop_map(Watched::Call),
+        moved.prop_map(|((place, is_before_call, start), code, relatives)| Watched::Code(MovedCode {
+            place,
+            is_before_call,
+            start,
+            code,
+            relatives,
+        })),
+    ]
+}
+
+fn distance() -> impl Strategy<Value = Distance> {
+    any::<[u32; 2]>().prop_map(|[to_waypoint, to_return]| Distance { to_waypoint, to_return })
+}
+
+fn guided_step() -> impl Strategy<Value = GuidedStep> {
+    let distance = prop_oneof![0..u32::MAX - 1, Just(u32::MAX)];
+    prop_oneof![Just(GuidedStep::Passes), distance.prop_map(GuidedStep::Distance)]
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
     let turns =
         any::<[u32; 2]>().prop_map(|[thread, count]| Turns { thread: ThreadIndex::new(thread), count });
-    let steps = (vec(turns, 0..6), vec(step(), 0..6));
+    let steps = (vec(turns, 0..6), vec(step(), 0..6), vec(watched(), 0..4));
     let outlasting = any::<(u32, u64)>().prop_map(|(sleeps, longest)| Outlasting { sleeps, longest });
     let numbers =
         (any::<u64>(), any::<u64>(), any::<u32>(), outlasting, proptest::option::of(any::<[u64; 2]>()));
     (steps, policy(), vec(extent(), 0..6), any::<[bool; 5]>(), numbers).prop_map(
-        |((turns, steps), policy, extents, flags, (max_events, seed, spurious, outlasting, race))| {
+        |(
+            (turns, steps, watched),
+            policy,
+            extents,
+            flags,
+            (max_events, seed, spurious, outlasting, race),
+        )| {
             let [strict, learn, functions, decisions, races] = flags;
             Plan {
                 turns,
@@ -73,6 +139,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 strict,
                 policy,
                 tracked: extents.into_iter().collect(),
+                watched,
                 learn,
                 functions,
                 max_events,
@@ -118,6 +185,41 @@ proptest! {
     #[test]
     fn a_plan_survives_the_wire(plan in plan()) {
         prop_assert_eq!(decode_plan(&encode_plan(&plan)), Ok(plan));
+    }
+
+    /// Protects guided runs: each address has the distances that were worked out for it, and no other address has any.
+    #[test]
+    fn tables_are_looked_up(tables in vec(hash_map(1..u64::MAX, distance(), 0..40), 0..4), other in any::<u64>()) {
+        let encode = |table: &HashMap<u64, Distance>| DistanceTable {
+            entries: table.iter().map(|(&address, &distance)| (address, distance)).collect(),
+        };
+        let words = encode_tables(&tables.iter().map(encode).collect::<Vec<_>>());
+        for (number, table) in tables.iter().enumerate() {
+            for address in table.keys().chain([&other, &0]) {
+                prop_assert_eq!(Tables(&words).distance(number, *address), table.get(address).copied());
+            }
+        }
+        prop_assert_eq!(Tables(&words).distance(tables.len(), other), None);
+    }
+
+    /// Protects the search of a guided test, which goes on from what a run tells of its decisions.
+    #[test]
+    fn guided_decisions_survive_the_wire(
+        decisions in vec((any::<u32>(), vec(guided_step(), 1..130), any::<u64>()), 0..6),
+    ) {
+        let mut words = Vec::new();
+        for (passed, steps, state) in &decisions {
+            let mut set = vec![0u64; steps.len().div_ceil(64)];
+            (0..steps.len()).for_each(|thread| set[thread / 64] |= 1 << (thread % 64));
+            let guidance = GuidedStep::words(*passed, steps);
+            words.extend(Decisions::head(0, *state, ThreadIndex::MAIN, set.len(), guidance.len()));
+            words.extend(set);
+            words.extend(guidance);
+        }
+        let read: Vec<_> = Decisions::new(&words)
+            .map(|decision| (decision.passed().unwrap_or(0), decision.steps().collect::<Vec<_>>(), decision.state))
+            .collect();
+        prop_assert_eq!(read, decisions);
     }
 
     #[test]

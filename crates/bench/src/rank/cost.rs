@@ -25,7 +25,7 @@ pub fn run() -> Result<bool> {
     for (subject, arguments) in SIZES {
         let program = compile(subject, directory.path(), &["-DFIXED"])?;
         let mut worker = worker(&program, arguments)?;
-        let mut strategy = strategy("rank", 0)?;
+        let mut strategy = strategy("rank", 0, &worker)?;
         let (start, before) = (Instant::now(), resident());
         let search = search(&mut worker, strategy.as_mut(), SCHEDULES)?;
         println!(

@@ -10,7 +10,8 @@ pub fn run(budget: u64) -> Result<bool> {
     for source in subjects::all()?.into_keys() {
         let subject = source.file_stem().unwrap_or_default().to_string_lossy();
         let mut worker = worker(&compile(&subject, directory.path(), &["-DFIXED"])?, "")?;
-        let search = search(&mut worker, strategy("rank", 0)?.as_mut(), budget)?;
+        let mut strategy = strategy("rank", 0, &worker)?;
+        let search = search(&mut worker, strategy.as_mut(), budget)?;
         good &= search.found.is_none();
         let ended = match (search.found.is_some(), search.runs < budget, search.dropped) {
             (true, ..) => "FOUND SOMETHING".to_owned(),

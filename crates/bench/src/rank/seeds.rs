@@ -21,10 +21,11 @@ pub fn run(budget: u64, seeds: u64, only: &[String]) -> Result<bool> {
                 let arguments = if second { format!("1 {many}") } else { format!("{many} 1") };
                 let mut worker = worker(&program, &arguments)?;
                 // A search that draws nothing is the same for every seed.
-                let seeds = if strategy(name, 0)?.is_random() { seeds } else { 1 };
+                let seeds = if strategy(name, 0, &worker)?.is_random() { seeds } else { 1 };
                 let (mut runs, mut found) = (0, 0);
                 for seed in 0..seeds {
-                    let search = search(&mut worker, strategy(name, seed)?.as_mut(), budget)?;
+                    let mut strategy = strategy(name, seed, &worker)?;
+                    let search = search(&mut worker, strategy.as_mut(), budget)?;
                     runs += search.runs;
                     found += u64::from(search.found.is_some());
                 }

@@ -38,7 +38,9 @@ pub fn run(budget: u64) -> Result<bool> {
     let mut good = true;
     for (subject, arguments, threads, schedules, tuple) in ROWS {
         let program = compile(subject, directory.path(), &[])?;
-        let search = search(&mut worker(&program, arguments)?, strategy("rank", 0)?.as_mut(), budget)?;
+        let mut worker = worker(&program, arguments)?;
+        let mut strategy = strategy("rank", 0, &worker)?;
+        let search = search(&mut worker, strategy.as_mut(), budget)?;
         let found = search.found.flatten();
         let is_more = found.is_none() || search.runs > schedules;
         good &= !is_more;

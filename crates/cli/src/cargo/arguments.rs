@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::arguments::{ReplayOptions, RunOptions, SearchOptions};
+use crate::arguments::{ReplayOptions, RunOptions, SearchOptions, SequenceOptions};
 use crate::doctor::DoctorOptions;
 
 #[derive(Parser)]
@@ -31,6 +31,8 @@ pub enum Command {
     Test(CargoTestOptions),
     /// Run a program of the project under many schedules
     Run(CargoRunOptions),
+    /// Drive a test or a program of the project through given locations, in their order
+    Guide(CargoGuideOptions),
     /// Build as the clip says and run it: the same failure, every time
     Replay(CargoReplayOptions),
     /// Check that everything is there and works
@@ -66,6 +68,23 @@ pub struct CargoRunOptions {
     /// Arguments for the program
     #[arg(last = true, value_name = "ARGS")]
     pub arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub hunt: CargoHuntOptions,
+}
+
+#[derive(Args)]
+pub struct CargoGuideOptions {
+    /// The test that is to be driven: its name, or a part that no other has; without it, the program of the project
+    #[arg(value_name = "TEST")]
+    pub test_name: Option<String>,
+
+    /// Arguments for the program
+    #[arg(last = true, value_name = "ARGS")]
+    pub arguments: Vec<String>,
+
+    #[command(flatten)]
+    pub sequences: SequenceOptions,
 
     #[command(flatten)]
     pub hunt: CargoHuntOptions,

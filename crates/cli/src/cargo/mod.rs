@@ -6,6 +6,7 @@
 
 mod arguments;
 mod facade;
+mod guide;
 mod harness_options;
 mod listing;
 mod project;
@@ -20,7 +21,7 @@ use threadbare_hunt::clip::Origin;
 use threadbare_hunt::{StrategyChoice, Subject};
 
 pub use arguments::Command;
-use arguments::{CargoReplayOptions, CargoRunOptions};
+use arguments::{CargoHuntOptions, CargoReplayOptions, CargoRunOptions};
 pub use wrapper::{call as compiler_call, compile};
 
 use crate::interrupt::{self, Due};
@@ -35,6 +36,7 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
     match command {
         Command::Test(options) => suite::run(&options, cancelled),
         Command::Run(options) => run_program(&options, cancelled),
+        Command::Guide(options) => guide::run(&options, cancelled),
         Command::Replay(options) => replay_clip(&options, cancelled),
         Command::Doctor(options) => doctor::run(&options, cancelled),
     }
@@ -43,27 +45,34 @@ pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem>
 fn run_program(options: &CargoRunOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     interrupt::begin(options.hunt.search.output.reporter("cargo threadbare replay"), Due::session());
     let project = Project::find(&options.hunt.cargo, None)?;
-    let selection = options.hunt.cargo.build_arguments();
-    let built = project.build("build", &selection)?;
+    let subject = program_subject(&project, &options.hunt, &options.arguments)?;
+    let (search, run) = (&options.hunt.search, &options.hunt.run);
+    let config = session::config(StrategyChoice::Hunt, search, session::BUDGET, run, cancelled);
+    session::search_and_report(&subject, &config, &search.output, Builder::Cargo)
+}
+
+/// Builds the one program that the options select.
+fn program_subject(
+    project: &Project,
+    options: &CargoHuntOptions,
+    arguments: &[String],
+) -> Result<Subject, Problem> {
+    let built = project.build("build", &options.cargo.build_arguments())?;
     let [program] = &built.executables[..] else {
         return Err(one_expected(&built.executables));
     };
-    let arguments = options.arguments.iter().map(OsString::from).collect();
-    let subject = Subject {
-        target: program.target(arguments),
+    Ok(Subject {
+        target: program.target(arguments.iter().map(OsString::from).collect()),
         origin: Origin {
-            directory: Some(seen_from(&options.hunt.search.out, &current_directory()?)),
+            directory: Some(seen_from(&options.search.out, &current_directory()?)),
             target: program.path.to_string_lossy().into_owned(),
             compiler_arguments: program.recipe.clone(),
-            arguments: options.arguments.clone(),
+            arguments: arguments.to_vec(),
             input: None,
         },
         name: program.name.clone(),
         unsaved_input: None,
-    };
-    let (search, run) = (&options.hunt.search, &options.hunt.run);
-    let config = session::config(StrategyChoice::Hunt, search, session::BUDGET, run, cancelled);
-    session::search_and_report(&subject, &config, &search.output, Builder::Cargo)
+    })
 }
 
 fn one_expected(executables: &[Executable]) -> Problem {

@@ -92,21 +92,12 @@ fn test(
     options: &CargoTestOptions,
     cancelled: &Arc<AtomicBool>,
 ) -> Test {
-    let target = Target { pid_offset: worker, ..case.executable.target(case.arguments.clone()) };
-    let origin = Origin {
-        directory: Some(directory.to_owned()),
-        target: case.executable.path.to_string_lossy().into_owned(),
-        compiler_arguments: case.executable.recipe.clone(),
-        arguments: case.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
-        input: None,
-    };
     let config = config(options, cancelled);
-    let name = case.name.as_ref().unwrap_or(&case.executable.name).clone();
     Test {
         program: case.executable.name.clone(),
         // A program with a harness of its own is run from there.
         name: case.name.clone().unwrap_or_else(|| "main".to_owned()),
-        subject: Subject { target, origin, name, unsaved_input: None },
+        subject: subject(case, directory, worker),
         config: HuntConfig {
             stop_at_first: true,
             // Tests run side by side, each with one worker.
@@ -116,6 +107,20 @@ fn test(
             ..config
         },
     }
+}
+
+/// What is run for a test, by the worker with this number.
+pub fn subject(case: &Case<'_>, directory: &str, worker: u32) -> Subject {
+    let target = Target { pid_offset: worker, ..case.executable.target(case.arguments.clone()) };
+    let origin = Origin {
+        directory: Some(directory.to_owned()),
+        target: case.executable.path.to_string_lossy().into_owned(),
+        compiler_arguments: case.executable.recipe.clone(),
+        arguments: case.arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+        input: None,
+    };
+    let name = case.name.as_ref().unwrap_or(&case.executable.name).clone();
+    Subject { target, origin, name, unsaved_input: None }
 }
 
 fn config(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> HuntConfig {

@@ -26,7 +26,7 @@ impl fmt::Display for ClipError {
 impl std::error::Error for ClipError {}
 
 /// The sections, in the order in which they come. Until the first of them there are fields.
-const SECTIONS: [&str; 4] = ["[sites]", "[tracked]", "[steps]", "[events]"];
+const SECTIONS: [&str; 5] = ["[sites]", "[tracked]", "[watched]", "[steps]", "[events]"];
 
 impl Clip {
     /// Reads the bytes of a file.
@@ -150,6 +150,7 @@ impl Fields {
             outlasting: self.outlasting.unwrap_or_default(),
             sites: lists.sites,
             tracked: lists.tracked,
+            watched: lists.watched,
             steps: lists.steps,
             events: lists.events,
         })
@@ -179,6 +180,7 @@ struct Lists {
     version: u32,
     sites: Vec<ClipSite>,
     tracked: Vec<ClipExtent>,
+    watched: Vec<SiteIndex>,
     steps: Vec<ClipStep>,
     events: Vec<ClipEvent>,
 }
@@ -190,6 +192,7 @@ impl Lists {
         match SECTIONS[section] {
             "[sites]" => self.sites.push(words.site()?),
             "[tracked]" => self.tracked.push(words.extent()?),
+            "[watched]" => self.watched.push(words.watched()?),
             "[steps]" => self.steps.push(words.step()?),
             _ => self.events.push(words.event()?),
         }
@@ -235,6 +238,14 @@ impl<'a> Words<'a> {
             return Err(format!("expected one of the {} sites above, found `@{index}`", self.sites));
         }
         Ok(Some(index))
+    }
+
+    fn watched(&mut self) -> Result<SiteIndex, String> {
+        let site = self
+            .site_reference()?
+            .ok_or_else(|| format!("expected a site such as `@1`, found `{}`", self.rest))?;
+        self.finish()?;
+        Ok(site)
     }
 
     fn range<S: TryFrom<i128>>(&mut self) -> Result<(S, u64), String> {

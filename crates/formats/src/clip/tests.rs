@@ -9,7 +9,7 @@ use threadbare_trace::arbitrary::{kind, number, text, thread};
 
 /// What the module's documentation shows.
 const EXAMPLE: &str = "\
-threadbare clip 3
+threadbare clip 4
 directory ..
 target subjects/c/account_ring.c
 compiler-argument -DFIXED
@@ -32,6 +32,9 @@ global accounts 0..80
 heap @0 @1 8..16
 stack 0.1 -48..-40
 memory 0x7ffff0000000..0x7ffff0001000
+
+[watched]
+@1
 
 [steps]
 0.1 until write @1 #2
@@ -89,6 +92,7 @@ fn example() -> Clip {
             ClipExtent::Stack { thread: child.clone(), start: -48, len: 8 },
             ClipExtent::Memory { start: 0x7fff_f000_0000, len: 0x1000 },
         ],
+        watched: vec![SiteIndex::new(1)],
         steps: vec![
             ClipStep {
                 thread: child.clone(),
@@ -160,11 +164,14 @@ fn version_1_is_still_read() {
     assert!(site("0x7ffff7e01234").is_err(), "the short form is of version 2");
 }
 
-/// Protects clips of users: version 2 had no directory.
+/// Protects clips of users: version 2 had no directory, and version 3 no watched places.
 #[test]
-fn version_2_is_still_read() {
-    let older = EXAMPLE.replace("clip 3\ndirectory ..\n", "clip 2\n");
-    assert_eq!(older.parse(), Ok(Clip { directory: None, ..example() }));
+fn versions_2_and_3_are_still_read() {
+    let unwatched = EXAMPLE.replace("[watched]\n@1\n\n", "");
+    let clip = Clip { watched: Vec::new(), ..example() };
+    assert_eq!(unwatched.replace("clip 4", "clip 3").parse(), Ok(clip.clone()));
+    let older = unwatched.replace("clip 4\ndirectory ..\n", "clip 2\n");
+    assert_eq!(older.parse(), Ok(Clip { directory: None, ..clip }));
 }
 
 #[test]
@@ -212,12 +219,12 @@ fn errors_say_which_line_and_what_was_expected() {
         EXAMPLE.replacen(from, to, 1).parse::<Clip>().expect_err("the clip is broken").to_string()
     };
     assert_eq!(
-        error("clip 3", "clip 4"),
-        "line 1: the clip is of version 4, and this build of Threadbare reads versions up to 3"
+        error("clip 4", "clip 5"),
+        "line 1: the clip is of version 5, and this build of Threadbare reads versions up to 4"
     );
     assert_eq!(
         error("threadbare", "\nthreadbare"),
-        "line 1: expected a clip, which begins with `threadbare clip 3`"
+        "line 1: expected a clip, which begins with `threadbare clip 4`"
     );
     assert_eq!(
         error("argument 2", "arguments 2"),
@@ -347,7 +354,8 @@ fn clip() -> impl Strategy<Value = Clip> {
     let arguments = (vec(text(), 0..3), vec(text(), 0..3));
     let input =
         option::of((text(), any::<u64>()).prop_map(|(path, fingerprint)| ClipInput { path, fingerprint }));
-    let lists = (vec(site(), 1..4), vec(extent(), 0..4), vec(step(), 0..4), vec(event(), 0..5));
+    let watched = vec(site_index(), 0..3);
+    let lists = (vec(site(), 1..4), vec(extent(), 0..4), watched, vec(step(), 0..4), vec(event(), 0..5));
     let texts = (option::of(text()), [text(), text(), text()]);
     (texts, arguments, input, [number(), number()], lists).prop_map(
         |(
@@ -355,9 +363,10 @@ fn clip() -> impl Strategy<Value = Clip> {
             (compiler_arguments, arguments),
             input,
             [seed, max_events],
-            (sites, mut tracked, mut steps, mut events),
+            (sites, mut tracked, mut watched, mut steps, mut events),
         )| {
             let bring_into_range = |site: &mut SiteIndex| *site = SiteIndex::at(site.index() % sites.len());
+            watched.iter_mut().for_each(bring_into_range);
             for extent in &mut tracked {
                 if let ClipExtent::Heap { calls, .. } = extent {
                     calls.iter_mut().for_each(bring_into_range);
@@ -383,6 +392,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 outlasting: Outlasting { sleeps: (seed >> 32) as u32, longest: max_events },
                 sites,
                 tracked,
+                watched,
                 steps,
                 events,
             }

@@ -98,9 +98,9 @@ fn up_to_the_end(version: u8) -> Vec<u8> {
 
 /// Protects files on disk: what is written changes only with the version.
 #[test]
-fn the_bytes_of_version_3_are_these() {
+fn the_bytes_of_version_4_are_these() {
     let end: &[&[u8]] = &[&[1, 3, 22, 4], b"boom", &[1, 1, 0], &[1], &[2, 0, 1, 1]];
-    let expected = [up_to_the_end(3), end.concat()].concat();
+    let expected = [up_to_the_end(4), end.concat()].concat();
     assert_eq!(bytes_of(&small()), expected);
     assert_eq!(read(&expected), Ok(small()));
 }
@@ -118,12 +118,14 @@ fn version_1_is_still_read() {
     assert_eq!(end_of(&[&[6, 4], b"fork", &[1, 1]]), unsupported);
 }
 
-/// Protects traces that were recorded before there were destroyed primitives.
+/// Protects traces that were recorded before there were destroyed primitives, and before places were watched.
 #[test]
-fn version_2_is_still_read() {
-    let mut bytes = bytes_of(&small());
-    bytes[MAGIC.len()] = 2;
-    assert_eq!(read(&bytes), Ok(small()));
+fn versions_2_and_3_are_still_read() {
+    for version in [2, 3] {
+        let mut bytes = bytes_of(&small());
+        bytes[MAGIC.len()] = version;
+        assert_eq!(read(&bytes), Ok(small()));
+    }
 }
 
 /// Protects old readers: they refuse a file with what they do not know at its head, by its version.
@@ -131,7 +133,7 @@ fn version_2_is_still_read() {
 fn a_new_kind_needs_a_new_version() {
     let events = (EventKind::ALL.len(), MemoryOrder::ALL.len(), Outcome::ALL.len());
     let ends = (EndKind::ALL.len(), FailureKind::ALL.len(), Role::ALL.len());
-    assert_eq!((VERSION, events, ends), (3, (39, 6, 5), (8, 17, 5)));
+    assert_eq!((VERSION, events, ends), (4, (40, 6, 5), (8, 17, 5)));
 }
 
 /// Protects every row of the table of failures: none is missing in files, and none is taken for another.
@@ -210,7 +212,7 @@ fn errors_say_where_and_what() {
     assert_eq!(error(b""), "expected a Threadbare trace, found another kind of file");
     assert_eq!(error(b"\x7fELF\x02\x01\x01\0\0"), "expected a Threadbare trace, found another kind of file");
     assert_eq!(error(b"TBTRACE\n"), "expected a version at byte 8, found the end of the file");
-    assert_eq!(error(b"TBTRACE\n\x04"), "expected version 1 to 3 of the trace format, found version 4");
+    assert_eq!(error(b"TBTRACE\n\x05"), "expected version 1 to 4 of the trace format, found version 5");
     assert_eq!(
         error(&patched(b"boom", b"\xffoom")),
         "expected a message at byte 105, found bytes that are not UTF-8"

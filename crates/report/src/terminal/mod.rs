@@ -1,5 +1,6 @@
 //! Text for a person.
 
+mod guided;
 mod summary;
 mod test_line;
 mod timing;
@@ -158,6 +159,10 @@ impl Reporter for Terminal {
     fn report(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::Found(finding) => self.finding(finding),
+            Event::Guided(guided) => {
+                let text = guided::text(guided, self.config.replay_command);
+                self.say(&printable(&text))
+            }
             Event::Finished(summary) => {
                 let text = summary::session(summary);
                 self.say(&text)

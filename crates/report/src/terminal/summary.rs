@@ -1,7 +1,7 @@
 //! The summary that ends a session or a suite.
 
 use threadbare_hunt::suite::SuiteSummary;
-use threadbare_hunt::{BEGINNING, PredictionFigures, Stopped, Summary, Unfinished};
+use threadbare_hunt::{BEGINNING, GUIDE, PredictionFigures, Stopped, Summary, Unfinished};
 
 use super::timing;
 
@@ -79,9 +79,11 @@ fn search(summary: &Summary) -> String {
     }
     if summary.dropped > 0 {
         let dropped = summary.dropped;
-        lines.push(format!(
-            "{dropped} schedules were given up for want of memory; raise it with --search-memory"
-        ));
+        lines.push(if summary.methods.contains_key(GUIDE) {
+            format!("{dropped} states to go back to were given up; --max-backtrack allows for more")
+        } else {
+            format!("{dropped} schedules were given up for want of memory; raise it with --search-memory")
+        });
     }
     lines.extend(left_out(summary));
     lines.join("\n")

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadbare_trace::{End, EventKind, Influence, MemoryOrder, Outcome, StackIndex, ThreadIndex};
-use threadbare_wire::{self as wire, Control, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
+use threadbare_wire::{
+    self as wire, Control, Pass, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch,
+};
 
 use crate::hooks::calls;
 use crate::memory::layout::{self, WIRE};
@@ -126,6 +128,22 @@ pub fn plan_words() -> &'static [u64] {
     let words = control().plan_words.load(Ordering::Acquire).min(wire::PLAN_BYTES / 8);
     // SAFETY: the region is mapped, and the tool does not write to it during a run.
     unsafe { std::slice::from_raw_parts((WIRE + wire::PLAN_OFFSET) as *const u64, words as usize) }
+}
+
+/// The tables of distances that the tool left.
+pub fn table_words() -> &'static [u64] {
+    let words = control().table_words.load(Ordering::Relaxed).min(wire::TABLES_BYTES / 8);
+    // SAFETY: the region is mapped, and the tool does not write to it during a run.
+    unsafe { std::slice::from_raw_parts((WIRE + wire::TABLES_OFFSET) as *const u64, words as usize) }
+}
+
+/// Tells the tool that waypoint number `index` is behind.
+pub fn pass(index: usize, pass: Pass) {
+    let words = [pass.records, pass.thread];
+    let at = (index * words.len()) as u64;
+    if write_words(wire::PASSES_OFFSET, wire::PASSES_BYTES, at, words.into_iter()) {
+        control().passes.store(index as u64 + 1, Ordering::Release);
+    }
 }
 
 /// The record of a plain write whose value is not known yet. The write happens after its event is recorded. The value
@@ -338,6 +356,7 @@ pub fn restart() {
     control.learnt_words.store(0, Ordering::Relaxed);
     control.decision_words.store(0, Ordering::Relaxed);
     control.turns.store(0, Ordering::Relaxed);
+    control.passes.store(0, Ordering::Relaxed);
     control.switches.store(0, Ordering::Relaxed);
     control.races.store(0, Ordering::Relaxed);
     control.influences.store(0, Ordering::Relaxed);

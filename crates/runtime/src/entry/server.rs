@@ -9,6 +9,7 @@ use threadbare_wire::{SOCKET_FD, message, snapshot};
 use crate::entry::log;
 use crate::entry::process::{self, die};
 use crate::hooks::accesses::{LEARN, LOOK, WATCH};
+use crate::hooks::watched;
 use crate::memory::{heap, learn, shadow};
 use crate::os::{channels, children, files, identity, io, leftovers, randomness, system};
 use crate::schedule::follower::{self, Follower};
@@ -142,6 +143,7 @@ fn start_run() {
         }
     }
     heap::track(plan.tracked.extents());
+    watched::watch(&plan.watched);
     scheduler::start_run(Follower::new(plan));
     track_stack(ThreadIndex::MAIN);
 }

@@ -4,7 +4,7 @@
 //! counts as work, reads the shadow bits of its address and returns. Only if a byte is tracked, or if the run learns,
 //! does it go on to [`accessed`]. Before the first thread there are no events, but what is accessed is checked.
 
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use threadbare_trace::EventKind;
 
@@ -21,6 +21,8 @@ pub static WATCH: AtomicU8 = AtomicU8::new(0);
 pub const IGNORE: u8 = 0;
 pub const LOOK: u8 = 1;
 pub const LEARN: u8 = 2;
+/// Added for one access: it is an event because of where it is in the code (see [`watched`](super::watched)).
+pub const WATCHED: u8 = 4;
 
 const READ: u32 = 1;
 const WRITE: u32 = 2;
@@ -182,7 +184,7 @@ access_with_pc! {
 }
 
 fn watch() -> u8 {
-    WATCH.load(std::sync::atomic::Ordering::Relaxed)
+    WATCH.load(Ordering::Relaxed)
 }
 
 /// The access at `pc` is no event: the library makes it for itself, or there is no other thread yet.
@@ -260,13 +262,14 @@ pub unsafe fn writes(address: u64, len: u64, pc: u64) {
 /// The program does this access next.
 unsafe extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
     let verb = if access & WRITE == 0 { "read" } else { "write" };
+    let is_watched = WATCH.fetch_and(!WATCHED, Ordering::Relaxed) & WATCHED != 0;
     if is_only_checked(pc) {
         return gone::check_access(address, size, verb, pc);
     }
     if watch() == LEARN {
         learn::access(address, size, access & WRITE != 0);
     }
-    if !shadow::is_tracked(address, size) {
+    if !is_watched && !shadow::is_tracked(address, size) {
         gone::check_access(address, size, verb, pc);
         match access & WRITE {
             // SAFETY: the caller's promise.

@@ -9,3 +9,4 @@ mod atomics;
 pub mod calls;
 pub mod copies;
 mod strings;
+pub mod watched;

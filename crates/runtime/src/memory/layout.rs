@@ -35,6 +35,15 @@ pub fn reserve(address: u64, bytes: u64) -> bool {
     map(address, bytes, flags, -1)
 }
 
+/// Maps `bytes` at exactly `address`, for code that is written there. `false` when the kernel refuses.
+pub fn reserve_code(address: u64, bytes: u64) -> bool {
+    let access = (libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC) as u64;
+    reserve(address, bytes) && {
+        // SAFETY: the mapping is new, and nobody knows of it.
+        unsafe { system::call(libc::SYS_mprotect, [address, bytes, access, 0, 0, 0]) == 0 }
+    }
+}
+
 /// Maps a file, or zeroes, at exactly `address`, to be read and written. `false` when the kernel refuses.
 pub fn map(address: u64, bytes: u64, flags: c_int, file: c_int) -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;

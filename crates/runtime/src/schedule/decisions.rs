@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::ThreadIndex;
-use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET};
+use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET, GuidedStep};
 
 use crate::entry::log;
 use crate::schedule::bits::Bits;
@@ -14,15 +14,20 @@ use crate::schedule::state;
 pub struct Pending {
     state: u64,
     alternatives: Bits,
+    /// Words of guidance, if the run is guided.
+    guidance: Vec<u64>,
 }
 
 impl Scheduler {
     /// The state and the enabled threads, if the plan asks for decisions.
-    pub fn look_at_choice(&self) -> Option<Pending> {
-        self.follower
-            .plan()
-            .decisions
-            .then(|| Pending { state: state::number(self), alternatives: self.alternatives() })
+    pub fn look_at_choice(&mut self) -> Option<Pending> {
+        if !self.follower.plan().decisions {
+            return None;
+        }
+        let alternatives = self.alternatives();
+        let steps = self.guided_steps(&alternatives);
+        let guidance = steps.map_or_else(Vec::new, |(passed, steps)| GuidedStep::words(passed, &steps));
+        Some(Pending { state: state::number(self), alternatives, guidance })
     }
 
     /// The enabled threads. A thread is enabled if it can run, if its wait may time out, or if its wait may end
@@ -46,10 +51,11 @@ impl Pending {
         self.alternatives.insert(picked);
         let control = log::control();
         let set = self.alternatives.words();
-        let (at, len) = (control.decision_words.load(Ordering::Relaxed), wire::Decisions::HEAD + set.len());
+        let at = control.decision_words.load(Ordering::Relaxed);
         let records = control.events.load(Ordering::Relaxed);
-        let head = wire::Decisions::head(records, self.state, picked, set.len());
-        let words: Vec<u64> = head.iter().chain(set).copied().collect();
+        let head = wire::Decisions::head(records, self.state, picked, set.len(), self.guidance.len());
+        let words: Vec<u64> = head.iter().chain(set).chain(&self.guidance).copied().collect();
+        let len = words.len();
         if log::write_words(DECISIONS_OFFSET, DECISIONS_BYTES, at, words.into_iter()) {
             control.decision_words.store(at + len as u64, Ordering::Release);
         }

@@ -3,7 +3,7 @@
 use threadbare_trace::{End, Failure, FailureKind};
 use threadbare_wire::CodePlace;
 
-use super::scheduler;
+use super::scheduler::{self, Scheduler};
 use crate::entry::log;
 use crate::hooks::calls;
 use crate::os::system;
@@ -26,6 +26,9 @@ pub fn refuse(pc: u64, message: &str) -> ! {
 /// Ends the run and says how.
 pub fn finish(end: &End<CodePlace>) -> ! {
     log::close_write();
+    if matches!(end, End::Failed(_)) && scheduler::is_running() && !scheduler::is_lent() {
+        scheduler::with(Scheduler::note_failure);
+    }
     log::control().end.put(end);
     system::exit(0)
 }

@@ -10,6 +10,7 @@ use crate::entry::log;
 use crate::hash::Hasher;
 use crate::schedule::bits::Bits;
 use crate::schedule::ending::{fail, finish, refuse};
+use crate::schedule::guidance::Progress;
 use crate::schedule::livelock::Watch;
 use crate::schedule::policy::LOWEST;
 use crate::schedule::sampling::{Scores, Walk};
@@ -39,6 +40,7 @@ pub struct Follower {
     pub(super) random: Random,
     pub(super) scores: Scores,
     pub(super) walk: Walk,
+    pub(super) progress: Progress,
     /// The policy has begun to decide.
     pub(super) free: bool,
     /// Turns taken so far.
@@ -80,6 +82,7 @@ impl Follower {
                 (*seed, Walk::default())
             }
             Policy::Weighted(weights) => (weights.seed, Walk::new(weights)),
+            Policy::Guided(guidance) => (guidance.seed, Walk::default()),
             Policy::RunToBlock | Policy::Ordered(_) => (0, Walk::default()),
         };
         let alert_at = if plan.decisions { 0 } else { snapshots::next() };
@@ -92,8 +95,9 @@ impl Follower {
     /// Goes on with another plan. Its turns begin with the schedule so far.
     pub fn resume(self, plan: Plan) -> Follower {
         let Follower { done, operations, decided, spurious, streak, watch, .. } = self;
-        let Follower { outlasted, held_sleep, last_time_up, .. } = self;
+        let Follower { outlasted, held_sleep, last_time_up, progress, .. } = self;
         log::set_held_sleep(held_sleep);
+        progress.tell_again();
         let mut follower = Follower::new(plan);
         let mut passed = decided;
         while let Some(turns) = follower.plan.turns.get(follower.turns)
@@ -104,7 +108,8 @@ impl Follower {
         }
         let (taken, last_turn) = (passed as u32, operations);
         let times = Follower { outlasted, held_sleep, last_time_up, ..follower };
-        Follower { taken, last_turn, done, operations, decided, spurious, streak, watch, ..times }
+        let guided = Follower { progress, ..times };
+        Follower { taken, last_turn, done, operations, decided, spurious, streak, watch, ..guided }
     }
 
     /// Turns taken so far.
@@ -126,6 +131,10 @@ impl Follower {
 
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    pub fn is_guided(&self) -> bool {
+        matches!(self.plan.policy, Policy::Guided(_))
     }
 
     pub fn watches_races(&self) -> bool {

@@ -9,6 +9,7 @@ mod decisions;
 pub mod ending;
 mod expiry;
 pub mod follower;
+mod guidance;
 mod livelock;
 mod policy;
 mod races;

@@ -86,6 +86,7 @@ impl Scheduler {
             Policy::Priorities { .. } | Policy::Ordered(_) => self.pick_by_priority(gives_way),
             Policy::PartialOrder { .. } => self.pick_by_score(),
             Policy::Weighted(weights) => self.pick_by_weight(weights.interesting),
+            Policy::Guided(_) => self.pick_by_guidance(gives_way),
             _ if gives_way => self.ready.after(current()),
             _ if self.ready.contains(current()) => Some(current()),
             _ => self.ready.first(),
@@ -119,7 +120,7 @@ impl Scheduler {
     }
 
     #[inline(never)]
-    fn pick_randomly(&mut self) -> Option<ThreadIndex> {
+    pub fn pick_randomly(&mut self) -> Option<ThreadIndex> {
         if !self.timed.is_empty() && self.follower.random.below(EARLY_TIMEOUT) == 0 {
             let waits = |&index: &ThreadIndex| {
                 !self.threads[index].wait.rules().is_sleep

@@ -260,6 +260,9 @@ fn chosen(operation: &Operation) -> Chosen {
         if !interrupted {
             sched.interruptions = 0;
         }
+        if !interrupted && sched.follower.is_guided() {
+            sched.note_pass(me, &pending);
+        }
         Chosen { timed_out, interrupted }
     })
 }
@@ -318,6 +321,9 @@ impl Scheduler {
             return Some(ThreadIndex::MAIN);
         }
         self.follower.check_bound();
+        if self.follower.is_guided() {
+            self.note_arrivals();
+        }
         let next = if self.follower.is_alert() { self.pick_alertly() } else { self.pick() }?;
         self.follower.picked(current(), next, &self.alive);
         Some(next)
@@ -428,6 +434,7 @@ impl Scheduler {
             let holder = self.threads[index].wait.holder(self).map_or(0, |holder| holder.number() + 1);
             log::set_pending(index, PendingRecord { blocked: 1, holder, ..log::pending(index) });
         }
+        self.note_blocked();
         fail(FailureKind::Deadlock, 0, "")
     }
 

@@ -220,6 +220,7 @@ fn direction(kind: EventKind) -> (bool, bool) {
         | EventKind::Free
         | EventKind::Enter
         | EventKind::Leave
+        | EventKind::Reach
         | EventKind::Yield
         | EventKind::Sleep
         | EventKind::Exit

@@ -148,6 +148,7 @@ impl<'t> Finder<'t> {
             | EventKind::Free
             | EventKind::Enter
             | EventKind::Leave
+            | EventKind::Reach
             | EventKind::Yield
             | EventKind::Sleep
             | EventKind::Exit

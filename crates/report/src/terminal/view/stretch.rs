@@ -138,7 +138,8 @@ impl State {
             | EventKind::Failure
             | EventKind::Cancel
             | EventKind::Io
-            | EventKind::Signal => true,
+            | EventKind::Signal
+            | EventKind::Reach => true,
         }
     }
 }

@@ -70,6 +70,7 @@ pub fn detail(code: &UserCode<'_>, event: &Event) -> Option<Detail> {
         | EventKind::Free
         | EventKind::Enter
         | EventKind::Leave
+        | EventKind::Reach
         | EventKind::Yield
         | EventKind::Sleep
         | EventKind::Exit
@@ -164,6 +165,7 @@ pub fn waiting(code: &UserCode<'_>, pending: &Pending) -> String {
         | EventKind::Free
         | EventKind::Enter
         | EventKind::Leave
+        | EventKind::Reach
         | EventKind::Yield
         | EventKind::Exit
         | EventKind::Failure

@@ -1,0 +1,206 @@
+//! What came of an attempt to drive the program through a sequence of locations.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use threadbare_executor::{RunError, Worker};
+use threadbare_guide::{GuidedTest, MAX_BACKTRACK, Obstacle, Verdict, obstacle};
+use threadbare_program::Program;
+use threadbare_trace::hash::short_fingerprint;
+use threadbare_trace::{
+    Demand, EventIndex, Guidance, Plan, Policy, Preference, ThreadId, Watched, Waypoint, WhichThread,
+};
+
+use crate::{HuntConfig, Subject, atomic_write, clip};
+
+/// A sequence, and how the program is to be driven through it.
+#[derive(Clone, Debug)]
+pub struct GuideConfig {
+    /// The name of the sequence; empty if it has none.
+    pub name: String,
+    pub guidance: Guidance,
+    /// Places at which a run is made to stop (see [`Plan::watched`]).
+    pub watched: Vec<Watched>,
+    /// Each waypoint of the sequence in the user's words.
+    pub waypoints: Vec<String>,
+    /// So many of them were passed before the first thread. The guidance has the others only.
+    pub behind: usize,
+    /// States that the search may go back to, at most.
+    pub max_backtrack: usize,
+}
+
+impl GuideConfig {
+    pub fn new(guidance: Guidance, watched: Vec<Watched>, waypoints: Vec<String>) -> GuideConfig {
+        GuideConfig {
+            name: String::new(),
+            guidance,
+            watched,
+            waypoints,
+            behind: 0,
+            max_backtrack: MAX_BACKTRACK,
+        }
+    }
+
+    /// The same sequence, with a store on the way: before the waypoint that comes after `passed` others, some thread does
+    /// the operation that returns to the address `store`.
+    pub fn by_way_of(&self, store: u64, passed: usize, program: &Program) -> GuideConfig {
+        let location = program.location(store);
+        let mut extended = self.clone();
+        extended.name = format!("{} by way of the store at {location}", self.name).trim_start().to_owned();
+        let mut waypoints = self.guidance.waypoints.to_vec();
+        let waypoint = Waypoint { points: vec![store], thread: WhichThread::Any, demand: Demand::Pass };
+        waypoints.insert(passed, waypoint);
+        extended
+            .waypoints
+            .insert(self.behind + passed, format!("{location} (a store that a branch depends on)"));
+        extended.guidance.waypoints = waypoints.into();
+        if let Preference::Nearest(_) = self.guidance.preference {
+            extended.guidance.preference =
+                Preference::Nearest(program.distances(&extended.guidance.waypoints));
+        }
+        extended
+    }
+
+    pub(crate) fn make(&self, plan: Plan) -> GuidedTest {
+        let plan = Plan { watched: self.watched.clone(), ..plan };
+        GuidedTest::new(plan, self.guidance.clone(), self.max_backtrack)
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Guided {
+    /// The name of the sequence; empty if it has none.
+    pub name: String,
+    pub verdict: Verdict,
+    pub waypoints: Vec<Passed>,
+    /// The run that passed all locations, if none failed.
+    pub clip: Option<PathBuf>,
+    /// Why no run was made, if none was.
+    pub not_tried: Option<String>,
+    /// What kept the furthest run from the next location, if that could be found out.
+    pub obstacle: Option<Obstacle>,
+}
+
+impl Guided {
+    /// No run was made, for this reason.
+    pub fn not_tried(name: String, reason: String) -> Guided {
+        let (waypoints, verdict) = (Vec::new(), Verdict::NotShown);
+        Guided { name, verdict, waypoints, clip: None, not_tried: Some(reason), obstacle: None }
+    }
+
+    /// How many waypoints the furthest run passed.
+    pub fn passed(&self) -> usize {
+        self.waypoints.iter().filter(|waypoint| waypoint.thread.is_some()).count()
+    }
+
+    /// The first location that the furthest run did not pass.
+    pub fn missing(&self) -> Option<&Passed> {
+        self.waypoints.iter().find(|waypoint| waypoint.thread.is_none())
+    }
+}
+
+/// A waypoint, and the thread that passed it in the run that came furthest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    pub text: String,
+    pub thread: Option<String>,
+}
+
+/// What a look at the run that came furthest has shown.
+#[derive(Debug, Default)]
+struct Look {
+    /// Where its schedule is kept, if it passed all.
+    clip: Option<PathBuf>,
+    /// What kept it from the next waypoint, if it did not.
+    obstacle: Option<Obstacle>,
+}
+
+/// How far the runs of a guided session have come.
+#[derive(Clone, Debug)]
+pub struct Course<'a> {
+    guide: &'a GuideConfig,
+    /// The threads that passed waypoints in the run that came furthest, of those that did not fail.
+    passes: Vec<ThreadId>,
+    /// The plan of that run.
+    plan: Option<Plan>,
+    /// A run failed that went through the sequence.
+    is_real: bool,
+}
+
+/// When a session is over, the run that came furthest is still looked at.
+const TIME_FOR_A_LOOK: Duration = Duration::from_secs(2);
+
+impl<'a> Course<'a> {
+    pub fn new(guide: &'a GuideConfig) -> Course<'a> {
+        Course { guide, passes: Vec::new(), plan: None, is_real: false }
+    }
+
+    /// Waypoints that a run is to pass.
+    pub fn waypoints(&self) -> usize {
+        self.guide.guidance.waypoints.len()
+    }
+
+    pub fn came_further(&mut self, passes: Vec<ThreadId>, plan: Plan) {
+        (self.passes, self.plan) = (passes, Some(plan));
+    }
+
+    /// A run failed that had passed all waypoints.
+    pub fn failed(&mut self) {
+        self.is_real = true;
+    }
+
+    pub fn is_real(&self) -> bool {
+        self.is_real
+    }
+
+    /// What came of the sequence.
+    pub fn report(&self, worker: &mut Worker, subject: &Subject, config: &HuntConfig) -> Guided {
+        let guide = self.guide;
+        let verdict = match self.passes.len() == self.waypoints() {
+            _ if self.is_real => Verdict::Real,
+            true => Verdict::Reached,
+            false => Verdict::NotShown,
+        };
+        let limits = worker.limits().clone();
+        if limits.is_over() {
+            worker.set_limits(limits.beyond(TIME_FOR_A_LOOK));
+        }
+        // Without a look the verdict is the same.
+        let look = self.look_again(worker, subject, config).unwrap_or_default();
+        worker.set_limits(limits);
+        let main = std::iter::repeat_n("0, before the first thread".to_owned(), guide.behind);
+        let mut passes = main.chain(self.passes.iter().map(ThreadId::to_string));
+        let waypoints = guide.waypoints.iter();
+        let waypoints = waypoints.map(|text| Passed { text: text.clone(), thread: passes.next() }).collect();
+        let Look { clip, obstacle } = look;
+        Guided { name: guide.name.clone(), verdict, waypoints, clip, not_tried: None, obstacle }
+    }
+
+    /// Makes the furthest run again, for its clip or for what was in its way.
+    fn look_again(
+        &self,
+        worker: &mut Worker,
+        subject: &Subject,
+        config: &HuntConfig,
+    ) -> Result<Look, RunError> {
+        let Some(plan) = self.plan.as_ref().filter(|_| !self.is_real) else { return Ok(Look::default()) };
+        let plan = Plan { decisions: false, learn: false, ..plan.clone() };
+        let run = worker.run(&plan)?;
+        if let Some(next) = self.guide.guidance.waypoints.get(self.passes.len()) {
+            let after = run.passes().last().map_or(EventIndex::new(0), |&(_, event)| event);
+            let trace = run.trace();
+            return Ok(Look { clip: None, obstacle: obstacle(worker.program(), &trace, next, after) });
+        }
+        let forced =
+            Plan { steps: run.steps(), turns: Vec::new(), strict: true, policy: Policy::RunToBlock, ..plan };
+        let trace = worker.run(&forced)?.trace();
+        let text = clip::clip(worker.program(), &forced, &trace, &subject.origin).to_string();
+        let path = clip::path(&config.out, &subject.name, "reached", short_fingerprint(text.as_bytes()));
+        let write = || {
+            subject.save_input()?;
+            atomic_write::write_into(&path, |out| write!(out, "{text}"))
+        };
+        Ok(Look { clip: write().is_ok().then_some(path), obstacle: None })
+    }
+}
