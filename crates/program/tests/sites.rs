@@ -178,9 +178,13 @@ fn a_rust_function_is_found_under_another_hash() {
     let names = symbols.lines().filter_map(|line| line.split_whitespace().nth(2));
     let main = names.into_iter().find(|name| name.starts_with("_ZN5hello4main17h")).expect("a Rust main");
     let sites = sites(&program, &[main]);
-    assert_eq!(sites.len(), 2, "{sites:?}");
+    let calls = sites.iter().filter(|(_, site)| site.callee.contains("shout")).count();
+    assert_eq!(calls, 2, "{sites:?}");
     for (address, site) in sites {
-        let other_hash = |name: &str| format!("{}17h0123456789abcdefE", &name[..name.len() - 20]);
+        let other_hash = |name: &str| match name.strip_suffix('E') {
+            Some(mangled) => format!("{}0123456789abcdefE", &mangled[..mangled.len() - 16]),
+            None => name.to_owned(),
+        };
         let (function, callee) = (other_hash(&site.function), other_hash(&site.callee));
         assert_eq!(program.find_site(&Site { function, callee, ..site }), Some(address));
     }

@@ -183,7 +183,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         subject: "abslist",
-        arguments: "1 10 8",
+        arguments: "1 10 10",
         threads: "1,10",
         preferred: &["0.1", "0.2"],
         states: Some(1_382),
@@ -209,7 +209,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         subject: "arylist",
-        arguments: "1 5 5",
+        arguments: "1 5 8",
         threads: "1,5",
         preferred: &["0.1", "0.2"],
         found: [Some(1.0), Some(1.0), Some(0.81)],
@@ -217,7 +217,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         subject: "arylist",
-        arguments: "1 8 5",
+        arguments: "1 8 8",
         threads: "1,8",
         preferred: &["0.1", "0.2"],
         found: [Some(1.0), Some(0.01), Some(0.0)],
@@ -225,7 +225,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         subject: "arylist",
-        arguments: "1 9 5",
+        arguments: "1 9 8",
         threads: "1,9",
         preferred: &["0.1", "0.2"],
         found: [Some(1.0), Some(0.0), Some(0.0)],
@@ -233,7 +233,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         subject: "arylist",
-        arguments: "1 10 5",
+        arguments: "1 10 8",
         threads: "1,10",
         preferred: &["0.1", "0.2"],
         states: Some(14_044),

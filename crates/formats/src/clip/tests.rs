@@ -248,15 +248,15 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 33: expected a line that begins with `finding`, found none before the sections"
+        "line 36: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 14: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+        "line 14: expected one of [sites] [tracked] [watched] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 29: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 32: `[tracked]` is there twice or too late; the order is [sites] [tracked] [watched] [steps] [events]"
     );
     assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 16: expected site 1 to come next, found site 2");
     assert_eq!(
@@ -272,10 +272,10 @@ fn errors_say_which_line_and_what_was_expected() {
         error("global", "static"),
         "line 20: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 26: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 26: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 31: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 30: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 29: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 29: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 34: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 33: expected an event kind, found a second blank");
 }
 
 #[test]
