@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use thiserror::Error;
-use threadbare_program::{Instrumentation, Program, ProgramError};
+use threadbare_program::{Instrumentation, Program, ProgramError, keep_graphs_in};
 use threadbare_trace::{DistanceTable, End, FailureKind, Guidance, Influence, Plan, Policy, Preference};
 use threadbare_wire::{self as wire, Code, message};
 
+use crate::cache::cache;
 use crate::ending::{self, RunEnd, Stop};
 use crate::input::Input;
 use crate::library::{self, InstallError};
@@ -147,6 +148,9 @@ impl Worker {
         let program = Program::open(&target.program)?;
         check_instrumentation(&program, &target.program)?;
         let directory = library::install()?;
+        if let Ok(cache) = cache() {
+            keep_graphs_in(&cache.join("graphs"));
+        }
         let spawn_error = |source| StartError::Spawn { program: target.program.clone(), source };
         // Before the shared file is made: it is larger than a limit may allow, and that is a signal.
         check_limits().map_err(spawn_error)?;

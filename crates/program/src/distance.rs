@@ -24,12 +24,12 @@ const TO_LANDING_PAD: u32 = 16;
 
 /// The blocks of many functions, with numbers of their own, and how they follow one another.
 pub(crate) struct CodeGraph {
-    functions: Vec<FunctionBlocks>,
-    successors: Vec<Vec<Edge>>,
+    pub(crate) functions: Vec<FunctionBlocks>,
+    pub(crate) successors: Vec<Vec<Edge>>,
     /// For each block that ends with a call, what it calls.
-    calls: HashMap<u32, CallBlock>,
+    pub(crate) calls: HashMap<u32, CallBlock>,
     /// The block leaves its function.
-    leaves: Vec<bool>,
+    pub(crate) leaves: Vec<bool>,
     /// The least number of blocks from the start of a block to the end of its function.
     to_return: Vec<u32>,
     predecessors: Vec<Vec<Edge>>,
@@ -37,38 +37,38 @@ pub(crate) struct CodeGraph {
     callers: Vec<Vec<u32>>,
     /// The blocks whose calls may lead to any function whose address is taken, and those functions.
     indirect_calls: Vec<u32>,
-    is_address_taken: Vec<bool>,
+    pub(crate) is_address_taken: Vec<bool>,
 }
 
-struct FunctionBlocks {
-    entry: u64,
-    entry_block: u32,
-    /// Each block's addresses, with their block numbers.
-    blocks: Vec<(Range<u64>, u32)>,
+pub(crate) struct FunctionBlocks {
+    pub(crate) entry: u64,
+    pub(crate) entry_block: u32,
+    /// Each block's addresses, with their block numbers, which follow one another.
+    pub(crate) blocks: Vec<(Range<u64>, u32)>,
 }
 
 #[derive(Clone, Copy)]
-struct Edge {
-    block: u32,
-    kind: EdgeKind,
+pub(crate) struct Edge {
+    pub(crate) block: u32,
+    pub(crate) kind: EdgeKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum EdgeKind {
+pub(crate) enum EdgeKind {
     /// Behind the block, and behind its call if it has one.
     Next,
     /// Out of the middle of its call.
     LandingPad,
 }
 
-struct CallBlock {
-    return_address: u64,
-    target: CallTarget,
+pub(crate) struct CallBlock {
+    pub(crate) return_address: u64,
+    pub(crate) target: CallTarget,
 }
 
 /// What a call leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CallTarget {
+pub(crate) enum CallTarget {
     Function(u32),
     /// It starts a thread with this function, and returns.
     Thread(u32),
@@ -85,17 +85,7 @@ impl CodeGraph {
         let mut entries: Vec<u64> = calls.functions().collect();
         entries.sort_unstable();
         let numbers: HashMap<u64, u32> = entries.iter().copied().zip(0..).collect();
-        let mut graph = CodeGraph {
-            functions: Vec::with_capacity(entries.len()),
-            successors: Vec::new(),
-            calls: HashMap::new(),
-            leaves: Vec::new(),
-            to_return: Vec::new(),
-            predecessors: Vec::new(),
-            callers: vec![Vec::new(); entries.len()],
-            indirect_calls: Vec::new(),
-            is_address_taken: vec![false; entries.len()],
-        };
+        let mut graph = CodeGraph::with_functions(entries.len());
         for taken in calls.indirect_targets().iter().filter_map(|entry| numbers.get(entry)) {
             graph.is_address_taken[*taken as usize] = true;
         }
@@ -109,9 +99,29 @@ impl CodeGraph {
                 graph.add(&flow, &sites);
             }
         }
-        graph.connect();
-        graph.find_returns();
-        graph
+        graph.finished()
+    }
+
+    /// A graph that is to have so many functions.
+    pub(crate) fn with_functions(count: usize) -> CodeGraph {
+        CodeGraph {
+            functions: Vec::with_capacity(count),
+            successors: Vec::new(),
+            calls: HashMap::new(),
+            leaves: Vec::new(),
+            to_return: Vec::new(),
+            predecessors: Vec::new(),
+            callers: vec![Vec::new(); count],
+            indirect_calls: Vec::new(),
+            is_address_taken: vec![false; count],
+        }
+    }
+
+    /// All functions are there. Works out what follows from them.
+    pub(crate) fn finished(mut self) -> CodeGraph {
+        self.connect();
+        self.find_returns();
+        self
     }
 
     /// Adds a function. `targets` says what its calls lead to, by the address that they return to.

@@ -209,6 +209,12 @@ impl Image {
         &self.bytes
     }
 
+    /// What the linker made from the contents of the file, if it did.
+    pub(crate) fn build_id(&self) -> Option<Vec<u8>> {
+        let elf = Elf::parse(&*self.bytes).ok()?;
+        Some(elf.build_id().ok()??.to_owned())
+    }
+
     /// Where in the file the byte at an address as linked is.
     pub(crate) fn file_offset(&self, address: u64) -> Option<usize> {
         let inside = |segment: &&Segment| address.wrapping_sub(segment.address) < segment.file_size;

@@ -31,8 +31,8 @@
 //! entries, also from the files of `split` DWARF); `types`, `locals` and `frame_info` name memory; `library_code` finds
 //! the code of Rust's standard library; `calls` decodes functions, `coverage` finds those that are not instrumented, and
 //! `site` finds places again by them; `places` finds the code of a line or a function. On top of [`flow`],
-//! [`dependence`] says which loads feed branches, stores and addresses, `distance` how far one place is from another, and
-//! `watching` how a run is made to stop at a place.
+//! [`dependence`] says which loads feed branches, stores and addresses, `distance` how far one place is from another (its graph is kept by
+//! `kept_graph`), and `watching` how a run is made to stop at a place.
 //! `bounded` reads files up to a limit, and `source` source files; `maps` and `module` say
 //! what is loaded where; `program` puts these together.
 
@@ -46,6 +46,7 @@ mod error;
 pub mod flow;
 mod frame_info;
 mod image;
+mod kept_graph;
 mod library_code;
 mod locals;
 mod maps;
@@ -62,6 +63,7 @@ mod watching;
 pub use coverage::UnitCoverage;
 pub use debug_info::DebugExtent;
 pub use error::ProgramError;
+pub use kept_graph::keep_graphs_in;
 pub use library_code::is_library_function;
 pub use places::{FilePlaces, FunctionPlaces};
 pub use program::{Global, Instrumentation, Program};

@@ -10,6 +10,7 @@ use super::pieces::{self, Pieces};
 use super::{access, blocks, no_return, pointer};
 use crate::distance::CodeGraph;
 use crate::image::Image;
+use crate::kept_graph;
 use crate::symbols::Kind;
 use crate::unpoisoned;
 
@@ -168,9 +169,13 @@ impl<'program> ModuleCode<'program> {
         access::behind(flow, block, self.callee_name(&call.callee)?)
     }
 
-    /// The blocks of all functions of the file, for distances; made on first use.
+    /// The blocks of all functions of the file, for distances; made on first use, or kept from an earlier one.
     pub(crate) fn graph(&self) -> &'program CodeGraph {
-        self.image.flows.graph.get_or_init(|| CodeGraph::of(self))
+        let make = || CodeGraph::of(self);
+        let Image { flows, .. } = self.image;
+        flows.graph.get_or_init(|| {
+            kept_graph::kept_or_made(self.image.build_id().as_deref(), self.image.bytes().len(), make)
+        })
     }
 
     /// The calls between all functions of the file; found by decoding all of them on first use.
