@@ -29,7 +29,7 @@ use threadbare_search::{
 };
 use threadbare_trace::hash::mix;
 use threadbare_trace::{
-    Afterwards, EventKind, Guidance, Plan, Policy, Preference, Random, ThreadId, ThreadIndex, Turns, Waypoint,
+    Afterwards, EventKind, Guidance, Plan, Policy, Preference, Random, ThreadIndex, Turns, Waypoint,
 };
 use threadbare_wire::GuidedStep;
 
@@ -184,8 +184,7 @@ impl GuidedTest {
         self.furthest = course;
         // What was tracked when the run was made decides what its turns are.
         let plan = Plan { turns: Turns::of(feedback.picks()), ..asked.plan.clone() };
-        let id = |thread: &ThreadIndex| feedback.threads.get(thread.index()).cloned();
-        let passes: Vec<ThreadId> = feedback.passes.iter().filter_map(id).collect();
+        let passes = feedback.passing_threads();
         self.conclusions.push(Conclusion::Driven { passes, plan: Box::new(plan) });
     }
 

@@ -4,13 +4,13 @@
 //! the next waypoint, a branch there decided against it: one that the waypoint depends on, and whose other side no thread
 //! was seen on. If no thread was in that function, the calls of it are looked at in the same way, and so on outwards.
 //! What the branch depends on are loads. The run has their values, and the stores of other threads that could have made
-//! them others.
+//! them others. A store that the run did not come to is known by the code, if it is to a variable with static storage.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use threadbare_program::Program;
 use threadbare_program::flow::{BlockEnd, BlockIndex, Callee, ControlDependence, Flow, ModuleCode};
-use threadbare_trace::{Event, EventIndex, Location, ThreadId, Trace, Waypoint};
+use threadbare_trace::{Event, EventIndex, Location, ObjectName, ThreadId, Trace, Waypoint};
 
 /// A branch that was in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,8 @@ pub struct Obstacle {
     pub reads: Vec<DecidingRead>,
     /// Not all that it depends on could be found out.
     pub may_depend_on_more: bool,
-    /// Where other threads wrote to what was read: the addresses that the operations return to.
+    /// Where others store to what was read: the addresses that the operations return to. First come those that other
+    /// threads did in the run.
     pub stores: Vec<u64>,
 }
 
@@ -164,24 +165,27 @@ fn describe(
         may_depend_on_more = !set.is_complete();
         hooks.extend(set.all().filter_map(|load| load.hook).map(|hook| code.relocated(hook)));
     }
-    let (reads, stores) = deciding(trace, &hooks);
+    let (reads, stores) = deciding(program, trace, &hooks);
     Obstacle { branch: program.location(code.relocated(end)), reads, may_depend_on_more, stores }
 }
 
 /// The last reads at these places, one for each variable, and the places where others wrote to what was read.
-fn deciding(trace: &Trace, hooks: &BTreeSet<u64>) -> (Vec<DecidingRead>, Vec<u64>) {
+fn deciding(program: &Program, trace: &Trace, hooks: &BTreeSet<u64>) -> (Vec<DecidingRead>, Vec<u64>) {
     let mut last: BTreeMap<usize, &Event> = BTreeMap::new();
     let reads =
         |event: &&Event| event.kind.is_read() && hooks.contains(&trace.location(event.location).address);
     for event in trace.events.iter().filter(reads) {
         last.insert(event.object.index(), event);
     }
-    let mut stores: BTreeSet<u64> = BTreeSet::new();
+    let mut seen: BTreeSet<u64> = BTreeSet::new();
     for event in trace.events.iter().filter(|event| event.kind.is_write()) {
         if last.get(&event.object.index()).is_some_and(|read| read.thread != event.thread) {
-            stores.insert(trace.location(event.location).address);
+            seen.insert(trace.location(event.location).address);
         }
     }
+    let named: BTreeSet<u64> =
+        last.values().flat_map(|read| stores_to(program, &trace.object(read.object).name)).collect();
+    let stores: Vec<u64> = seen.iter().copied().chain(named.difference(&seen).copied()).collect();
     let reads = last.into_values().map(|event| DecidingRead {
         variable: trace.object(event.object).display.clone(),
         value: event.value,
@@ -189,4 +193,16 @@ fn deciding(trace: &Trace, hooks: &BTreeSet<u64>) -> (Vec<DecidingRead>, Vec<u64
         location: trace.location(event.location).clone(),
     });
     (reads.collect(), stores.into_iter().take(MAX_STORES).collect())
+}
+
+/// The places that store to a variable with static storage, by the code.
+fn stores_to(program: &Program, variable: &ObjectName) -> Vec<u64> {
+    let stores = || {
+        let ObjectName::Global { symbol, offset } = variable else { return None };
+        let address = program.symbol_address(symbol)?.wrapping_add(*offset);
+        let code = program.code_at(address)?;
+        let stores = code.stores_to(code.linked(address)).iter();
+        Some(stores.map(|&store| code.relocated(store)).collect())
+    };
+    stores().unwrap_or_default()
 }

@@ -10,7 +10,7 @@ use super::harness_options::HarnessOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::Project;
 use super::{program_subject, suite};
-use crate::guide::{drive, tasks};
+use crate::guide::{drive, seeds, tasks};
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target::seen_from;
@@ -35,7 +35,7 @@ pub fn run(options: &CargoGuideOptions, cancelled: &Arc<AtomicBool>) -> Result<u
         harness_threads: if is_test { HARNESS_THREADS } else { 1 },
         ..session::config(strategy, search, guide::BUDGET, run, cancelled)
     };
-    drive(&subject, &tasks, &options.sequences, config)
+    drive(seeds(&subject, "", &options.sequences), &tasks, &options.sequences, config)
 }
 
 /// The test with this name, or the only one whose name contains it.

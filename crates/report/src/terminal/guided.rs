@@ -19,6 +19,9 @@ pub fn text(guided: &Guided, replay_command: &str) -> String {
     if let Some(reason) = &guided.not_tried {
         text += &format!(": {reason}");
     }
+    if !guided.variant.is_empty() {
+        text += &format!(", with {}", guided.variant);
+    }
     if guided.verdict != Verdict::Real {
         for (number, waypoint) in guided.waypoints.iter().enumerate() {
             let who = match &waypoint.thread {
@@ -27,6 +30,9 @@ pub fn text(guided: &Guided, replay_command: &str) -> String {
             };
             text += &format!("\n  {}. {}: {who}", number + 1, waypoint.text);
         }
+    }
+    for reason in &guided.left_out {
+        text += &format!("\n  left out: {reason}");
     }
     if let Some(obstacle) = &guided.obstacle {
         text += &format!("\n{}", in_the_way(obstacle));
