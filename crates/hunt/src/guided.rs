@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use threadbare_executor::{FailureKey, RunError, Worker};
-use threadbare_guide::{GuidedTest, MAX_BACKTRACK, Obstacle, Verdict, obstacle};
+use threadbare_guide::{Detour, GuidedTest, MAX_BACKTRACK, Obstacle, Verdict, obstacle};
 use threadbare_program::Program;
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{
@@ -27,6 +27,8 @@ pub struct GuideConfig {
     pub left_out: Vec<String>,
     /// So many of them were passed before the first thread. The guidance has the others only.
     pub behind: usize,
+    /// The places among them that were added because a branch depends on them.
+    pub added: Vec<u64>,
     /// States that the search may go back to, at most.
     pub max_backtrack: usize,
     /// Failures aside from the sequence that were reported before.
@@ -42,23 +44,22 @@ impl GuideConfig {
             waypoints,
             left_out: Vec::new(),
             behind: 0,
+            added: Vec::new(),
             max_backtrack: MAX_BACKTRACK,
             known_asides: Vec::new(),
         }
     }
 
-    /// The same sequence, with a store on the way: before the waypoint that comes after `passed` others, some thread does
-    /// the operation that returns to the address `store`.
-    pub fn by_way_of(&self, store: u64, passed: usize, program: &Program) -> GuideConfig {
-        let location = program.location(store);
+    /// The same sequence with one more place on the way.
+    pub fn by_way_of(&self, Detour { place, passed }: Detour, program: &Program) -> GuideConfig {
         let mut extended = self.clone();
         let mut waypoints = self.guidance.waypoints.to_vec();
-        let waypoint = Waypoint { points: vec![store], thread: WhichThread::Any, demand: Demand::Pass };
+        let waypoint = Waypoint { points: vec![place], thread: WhichThread::Any, demand: Demand::Pass };
         waypoints.insert(passed, waypoint);
-        extended
-            .waypoints
-            .insert(self.behind + passed, format!("{location}, a store that a branch depends on"));
+        let text = format!("{}, which a branch depends on", program.location(place));
+        extended.waypoints.insert(self.behind + passed, text);
         extended.guidance.waypoints = waypoints.into();
+        extended.added.push(place);
         if let Preference::Nearest(_) = self.guidance.preference {
             extended.guidance.preference =
                 Preference::Nearest(program.distances(&extended.guidance.waypoints));
@@ -237,9 +238,9 @@ impl<'a> Course<'a> {
         let plan = Plan { decisions: false, learn: false, ..plan.clone() };
         let run = worker.run(&plan)?;
         if let Some(next) = self.guide.guidance.waypoints.get(self.passes.len()) {
-            let after = run.passes().last().map_or(EventIndex::new(0), |&(_, event)| event);
+            let passes: Vec<EventIndex> = run.passes().into_iter().map(|(_, event)| event).collect();
             let trace = run.trace();
-            return Ok(Look { clip: None, obstacle: obstacle(worker.program(), &trace, next, after) });
+            return Ok(Look { clip: None, obstacle: obstacle(worker.program(), &trace, next, &passes) });
         }
         let forced =
             Plan { steps: run.steps(), turns: Vec::new(), strict: true, policy: Policy::RunToBlock, ..plan };

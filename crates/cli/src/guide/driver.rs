@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use threadbare_executor::{FailureKey, Worker};
+use threadbare_guide::{Detour, Obstacle};
 use threadbare_hunt::{
     Budget, Event, GuideConfig, Guided, HuntConfig, HuntError, StrategyChoice, Subject, Summary, Verdict,
     run as run_session,
@@ -36,8 +37,13 @@ struct Started<'a> {
     start: Trace,
 }
 
-/// How many sequences with a store in them are tried.
-const MAX_WAYS: u32 = 8;
+/// The budget is in so many parts. The sequence as it is has some of them first and what is left at the end, a sequence
+/// with more places in it some when it is new, and some more when nothing new is left.
+const PARTS: u32 = 32;
+const FIRST: u32 = 4;
+const NEW: u32 = 2;
+const AGAIN: u32 = 6;
+const LAST: u32 = 12;
 /// How many stores are tried at a branch.
 const MAX_STORES: usize = 4;
 /// How many stores are added to a sequence.
@@ -99,6 +105,24 @@ impl Attempts {
 /// as far, the one says more that knows what was in the way.
 fn rank(guided: &Guided) -> (Verdict, Reverse<usize>, bool) {
     (guided.verdict, Reverse(guided.waypoints.len() - guided.passed()), guided.obstacle.is_some())
+}
+
+/// A sequence with one more place on the way.
+struct Way {
+    guide: GuideConfig,
+    /// What was in the way of the sequence without it.
+    obstacle: Obstacle,
+    /// It was tried before.
+    is_again: bool,
+    /// Waypoints that were passed then, or without the place.
+    passed: usize,
+}
+
+/// Takes out the way that came furthest: if there are several, the last one that is new.
+fn furthest(open: &mut Vec<Way>) -> Option<Way> {
+    let ways = open.iter().enumerate();
+    let (position, _) = ways.max_by_key(|(_, way)| (way.passed, !way.is_again))?;
+    Some(open.remove(position))
 }
 
 /// What a sequence may take on one variant.
@@ -180,41 +204,63 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         attempts: &mut Attempts,
     ) -> Result<(), Problem> {
         let first = self.attempt(number, &guide, allowance.share((1, 8)), attempts)?;
-        let mut open = first.map_or_else(Vec::new, |first| self.ways(number, &guide, &first, guide.waypoints.len()));
-        let mut best = guide.clone();
-        let mut tried = 0;
-        while tried < MAX_WAYS
-            && attempts.verdict() == Verdict::NotShown
-            && !attempts.is_over()
-            && let Some(way) = open.pop()
-        {
-            tried += 1;
-            let share = allowance.share((1, 2 * MAX_WAYS));
-            let Some(came) = self.attempt(number, &way, share, attempts)? else { break };
-            if came.verdict != Verdict::NotShown {
-                best = way.clone();
+        let Some(first) = first else { return Ok(()) };
+        let mut open = self.ways(number, &guide, &first);
+        let (mut best, mut parts) = (guide, PARTS - FIRST);
+        while attempts.verdict() == Verdict::NotShown && !attempts.is_over() && parts > LAST {
+            let Some(way) = furthest(&mut open) else { break };
+            let part = if way.is_again { AGAIN } else { NEW };
+            parts -= part;
+            let Some(came) = self.attempt(number, &way.guide, allowance.share((part, PARTS)), attempts)?
+            else {
+                break;
+            };
+            if !came.obstacle.as_ref().is_some_and(|found| way.obstacle.is_same(found)) {
+                open.extend(self.ways(number, &way.guide, &came));
             }
-            open.extend(self.ways(number, &way, &came, guide.waypoints.len()));
+            if came.verdict != Verdict::NotShown {
+                best = way.guide.clone();
+            }
+            if !way.is_again {
+                open.push(Way { is_again: true, passed: came.passed(), ..way });
+            }
         }
         if !attempts.is_over() {
-            let rest = allowance.share((7 * MAX_WAYS - 4 * tried, 8 * MAX_WAYS));
-            self.attempt(number, &best, rest, attempts)?;
+            self.attempt(number, &best, allowance.share((parts, PARTS)), attempts)?;
         }
         Ok(())
     }
 
-    /// The sequences that go by way of a store that the branch in the way depends on. The last is to be tried first.
-    fn ways(&self, number: usize, guide: &GuideConfig, came: &Guided, len: usize) -> Vec<GuideConfig> {
-        let Some(obstacle) = came.obstacle.as_ref().filter(|_| guide.waypoints.len() < len + MAX_ADDED) else {
+    /// The sequences with one more place on the way, so that the branch in the way may go the other way. The last is to be
+    /// tried first.
+    fn ways(&self, number: usize, guide: &GuideConfig, came: &Guided) -> Vec<Way> {
+        let Some(obstacle) = came.obstacle.as_ref().filter(|_| guide.added.len() < MAX_ADDED) else {
             return Vec::new();
         };
+        // The sequence has such a store, but the branch was come to before it.
+        let is_early = |store: &Detour| {
+            store.passed < came.passed() - guide.behind && guide.added.contains(&store.place)
+        };
+        if obstacle.stores.iter().any(is_early) {
+            return Vec::new();
+        }
         let program: &Program = self.started[number].worker.program();
-        let passed = came.passed() - guide.behind;
-        // A store that was just done has not helped.
-        let before = passed.checked_sub(1).map(|last| &guide.guidance.waypoints[last].points);
-        let stores = obstacle.stores.iter().filter(|&&store| before.is_none_or(|points| points[..] != [store]));
-        let mut ways: Vec<GuideConfig> =
-            stores.take(MAX_STORES).map(|&store| guide.by_way_of(store, passed, program)).collect();
+        let is_new = |detour: &&Detour| !guide.added.contains(&detour.place);
+        // What was only added for the sake of a branch need not come after the read.
+        let is_own = |detour: &&Detour| {
+            let stores = &guide.guidance.waypoints[detour.passed].points;
+            !guide.added.iter().any(|added| stores[..] == [*added])
+        };
+        let reads_first = obstacle.reads_first.iter().filter(is_own);
+        let detours = reads_first.chain(obstacle.stores.iter().take(MAX_STORES));
+        let detours = detours.filter(is_new);
+        let way = |&detour: &Detour| Way {
+            guide: guide.by_way_of(detour, program),
+            obstacle: obstacle.clone(),
+            is_again: false,
+            passed: came.passed(),
+        };
+        let mut ways: Vec<Way> = detours.map(way).collect();
         ways.reverse();
         ways
     }

@@ -12,8 +12,8 @@ use threadbare_hunt::{Budget, Event, GuideConfig, Guided, HuntConfig, StrategyCh
 use threadbare_program::Program;
 use threadbare_trace::{Afterwards, Guidance, Preference, Trace, Waypoint};
 
-use self::driver::{Answer, Driver};
 pub use self::driver::Variant;
+use self::driver::{Answer, Driver};
 pub use self::tasks::{Task, tasks};
 pub use self::variants::seeds;
 use crate::arguments::{GuideBy, GuideOptions, SequenceOptions};

@@ -24,7 +24,12 @@ impl ConstantStores {
         }
         for entry in graph.functions() {
             let is_store = |callee| module.callee_name(callee).is_some_and(announces_store);
-            let hooks: Vec<u64> = graph.calls(entry).iter().filter(|site| is_store(&site.callee)).map(|site| site.return_address).collect();
+            let hooks: Vec<u64> = graph
+                .calls(entry)
+                .iter()
+                .filter(|site| is_store(&site.callee))
+                .map(|site| site.return_address)
+                .collect();
             let Some(flow) = module.flow(entry).filter(|_| !hooks.is_empty()) else { continue };
             let predecessors = flow.predecessors();
             for hook in hooks {
@@ -60,10 +65,18 @@ mod tests {
 
     #[test]
     fn hooks_that_announce_a_store() {
-        for hook in ["__tsan_write4", "__tsan_unaligned_write8", "__tsan_atomic32_store", "__tsan_atomic8_fetch_add"] {
+        for hook in
+            ["__tsan_write4", "__tsan_unaligned_write8", "__tsan_atomic32_store", "__tsan_atomic8_fetch_add"]
+        {
             assert!(announces_store(hook), "{hook}");
         }
-        for hook in ["__tsan_read4", "__tsan_atomic32_load", "__tsan_atomic_thread_fence", "write", "__tsan_func_entry"] {
+        for hook in [
+            "__tsan_read4",
+            "__tsan_atomic32_load",
+            "__tsan_atomic_thread_fence",
+            "write",
+            "__tsan_func_entry",
+        ] {
             assert!(!announces_store(hook), "{hook}");
         }
     }

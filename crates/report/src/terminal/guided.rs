@@ -2,6 +2,8 @@
 
 use threadbare_hunt::{DecidingRead, Guided, Obstacle, Verdict};
 
+use super::view::words;
+
 /// The verdict, and the waypoints with the threads that passed them.
 pub fn text(guided: &Guided, replay_command: &str) -> String {
     let mut text = match (guided.verdict, guided.missing()) {
@@ -46,8 +48,8 @@ pub fn text(guided: &Guided, replay_command: &str) -> String {
 /// `the branch at a.c:51 was in the way; it depends on: first, 0 when thread 0.2 read it at a.c:49`.
 fn in_the_way(obstacle: &Obstacle) -> String {
     let mut text = format!("the branch at {} was in the way", obstacle.branch);
-    let read = |DecidingRead { variable, value, thread, location }: &DecidingRead| {
-        format!("{variable}, {value} when thread {thread} read it at {location}")
+    let read = |DecidingRead { variable, value, size, thread, location }: &DecidingRead| {
+        format!("{variable}, {} when thread {thread} read it at {location}", words::value(*value, *size))
     };
     let reads: Vec<String> = obstacle.reads.iter().map(read).collect();
     if !reads.is_empty() {
