@@ -30,5 +30,5 @@ pub mod sequence;
 pub use follow_up::FollowUp;
 pub use guided_test::{Backtracking, Figures, GuidedTest, MAX_BACKTRACK};
 pub use obstacle::{DecidingRead, Detour, Obstacle, obstacle};
-pub use resolve::{ResolveError, Resolved, resolve, resolve_report};
+pub use resolve::{ResolveError, Resolved, lines_of, resolve, resolve_report};
 pub use sequence::{Sequence, Verdict};

@@ -124,6 +124,19 @@ fn resolve_with(
     }
 }
 
+/// The lines of a step, each with the path of its file as the compiler recorded it.
+pub fn lines_of(program: &Program, step: &Step) -> Vec<(String, u32)> {
+    let known = program.source_files();
+    let lines = |waypoint: &sequence::Waypoint| match &waypoint.place {
+        Place::Function(_) => Vec::new(),
+        Place::Line { file, line, .. } => {
+            let files = file.closest(known.iter().map(String::as_str)).into_iter();
+            files.map(|file| (file.to_owned(), *line)).collect()
+        }
+    };
+    step.waypoints().iter().flat_map(lines).collect()
+}
+
 fn which_thread<'s>(
     waypoint: &'s sequence::Waypoint,
     threads: &mut BTreeMap<&'s str, u8>,

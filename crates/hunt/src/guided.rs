@@ -11,7 +11,7 @@ use threadbare_trace::{
     Demand, EventIndex, Guidance, Plan, Policy, Preference, ThreadId, Watched, Waypoint, WhichThread,
 };
 
-use crate::{HuntConfig, Subject, atomic_write, clip};
+use crate::{HuntConfig, SourceLine, Subject, atomic_write, clip};
 
 /// A sequence, and how the program is to be driven through it.
 #[derive(Clone, Debug)]
@@ -31,6 +31,9 @@ pub struct GuideConfig {
     pub added: Vec<u64>,
     /// States that the search may go back to, at most.
     pub max_backtrack: usize,
+    /// Files and lines. If there are any, a failure there is what is looked for, however the run came there. Otherwise it is
+    /// any failure of a run that passed all waypoints.
+    pub fails_at: Vec<(String, u32)>,
     /// Failures aside from the sequence that were reported before.
     pub known_asides: Vec<FailureKey>,
 }
@@ -46,6 +49,7 @@ impl GuideConfig {
             behind: 0,
             added: Vec::new(),
             max_backtrack: MAX_BACKTRACK,
+            fails_at: Vec::new(),
             known_asides: Vec::new(),
         }
     }
@@ -162,6 +166,19 @@ impl<'a> Course<'a> {
     /// Waypoints that a run is to pass.
     pub fn waypoints(&self) -> usize {
         self.guide.guidance.waypoints.len()
+    }
+
+    /// Waypoints that a run is to pass before it fails.
+    pub fn waypoints_before_failure(&self) -> usize {
+        if self.guide.fails_at.is_empty() { self.waypoints() } else { 0 }
+    }
+
+    /// A failure at these lines is what is looked for.
+    pub fn is_meant(&self, lines: &[SourceLine]) -> bool {
+        let fails_at = &self.guide.fails_at;
+        let is_there =
+            |line: &SourceLine| fails_at.iter().any(|(file, at)| *file == line.file && *at == line.line);
+        fails_at.is_empty() || lines.iter().any(is_there)
     }
 
     pub fn came_further(&mut self, passes: Vec<ThreadId>, plan: Plan) {

@@ -307,21 +307,27 @@ impl<'a> Session<'a> {
         failing: &Plan,
         outcome: &Outcome,
     ) -> Result<(), HuntError> {
-        let waypoints = self.course.as_ref().map_or(0, Course::waypoints);
+        let waypoints = self.course.as_ref().map_or(0, Course::waypoints_before_failure);
         if outcome.feedback.passes.len() < waypoints {
             self.put_aside(failure, failing, outcome);
             return Ok(());
         }
-        if self.is_satisfied() || !self.known.insert(failure.clone()) {
+        let is_aside =
+            self.course.as_ref().is_some_and(|course| waypoints == 0 && course.is_known_aside(failure));
+        if self.is_satisfied() || is_aside || !self.known.insert(failure.clone()) {
             return Ok(());
         }
         match self.confirm(failing, failure, waypoints) {
             Ok(Some(Confirmed { plan, trace })) => {
-                if let Some(course) = &mut self.course {
-                    course.failed(failure, outcome.feedback.passing_threads());
-                }
                 let finding =
                     Finding::failure(failure.kind, Arc::new(trace), outcome.number + 1, outcome.method);
+                match &mut self.course {
+                    Some(course) if course.is_meant(&finding.locations) => {
+                        course.failed(failure, outcome.feedback.passing_threads());
+                    }
+                    Some(course) => course.failed_aside(failure.clone()),
+                    None => {}
+                }
                 let finding = Finding { tuple: outcome.tuple, ..finding };
                 self.held.push(Held { key: failure.clone(), finding, plan });
                 self.release(false)

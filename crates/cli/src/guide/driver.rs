@@ -57,7 +57,7 @@ pub struct Driver<'a, C> {
     config: C,
     /// The findings that were reported, by clip: several attempts find the same.
     reported: HashSet<PathBuf>,
-    /// The failures among them that have nothing to do with the sequence.
+    /// The failures that have nothing to do with the sequence.
     asides: Vec<FailureKey>,
 }
 
@@ -179,6 +179,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
     /// Tries a sequence on each variant in turn, until a run fails.
     pub fn try_sequence(&mut self, guides: Vec<GuideConfig>) -> Result<Answer, Problem> {
         let mut attempts = Attempts::default();
+        self.asides.clear();
         let budget = (self.config)(StrategyChoice::Hunt).budget.share((1, guides.len() as u32));
         for (number, guide) in guides.into_iter().enumerate() {
             let deadline = budget.time.map(|time| Instant::now() + time);

@@ -7,7 +7,7 @@ mod variants;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use threadbare_guide::{behind, resolve, resolve_report};
+use threadbare_guide::{behind, lines_of, resolve, resolve_report};
 use threadbare_hunt::{Budget, Event, GuideConfig, Guided, HuntConfig, StrategyChoice, Verdict};
 use threadbare_program::Program;
 use threadbare_trace::{Afterwards, Guidance, Preference, Trace, Waypoint};
@@ -105,6 +105,13 @@ fn guide_config(
     };
     let guidance = Guidance { seed: 0, waypoints, preference, afterwards: Afterwards::RunOn };
     let guide = GuideConfig::new(guidance, resolved.watched, resolved.texts);
-    let (name, left_out) = (task.name.clone(), resolved.left_out);
-    Ok(GuideConfig { name, left_out, behind, max_backtrack: options.max_backtrack, ..guide })
+    let last = task.sequence.steps.last().filter(|_| task.is_about_last);
+    Ok(GuideConfig {
+        name: task.name.clone(),
+        left_out: resolved.left_out,
+        behind,
+        max_backtrack: options.max_backtrack,
+        fails_at: last.map_or_else(Vec::new, |last| lines_of(program, last)),
+        ..guide
+    })
 }

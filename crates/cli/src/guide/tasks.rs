@@ -20,6 +20,14 @@ pub struct Task {
     pub expected: Option<Verdict>,
     /// It comes from a report of another tool, which may speak of places that the program does not have.
     pub is_reported: bool,
+    /// A failure counts if it is at the last location, however a run came there.
+    pub is_about_last: bool,
+}
+
+impl Task {
+    fn new(name: String, sequence: Sequence) -> Task {
+        Task { name, sequence, expected: None, is_reported: false, is_about_last: false }
+    }
 }
 
 /// The sequences of the options, in their order.
@@ -27,7 +35,7 @@ pub fn tasks(options: &SequenceOptions) -> Result<Vec<Task>, Problem> {
     let mut tasks = Vec::new();
     for sequence in &options.through {
         let name = if options.through.len() > 1 { sequence.to_string() } else { String::new() };
-        tasks.push(Task { name, sequence: sequence.clone(), expected: None, is_reported: false });
+        tasks.push(Task::new(name, sequence.clone()));
     }
     for path in &options.from {
         let warnings = warning::read(&read(path)?).map_err(|error| {
@@ -36,11 +44,13 @@ pub fn tasks(options: &SequenceOptions) -> Result<Vec<Task>, Problem> {
                  -fdiagnostics-format=json",
             )
         })?;
+        if warnings.is_empty() {
+            threadbare_report::print_note(&format!("{} has no warnings", path.display()));
+        }
         tasks.extend(warnings.into_iter().map(|warning| Task {
-            name: warning.id,
-            sequence: warning.sequence,
-            expected: None,
             is_reported: true,
+            is_about_last: warning.is_about_last,
+            ..Task::new(warning.id, warning.sequence)
         }));
     }
     for path in &options.sequences {
@@ -48,13 +58,11 @@ pub fn tasks(options: &SequenceOptions) -> Result<Vec<Task>, Problem> {
             .map_err(|error| Problem::file("read", path, error.utf8_error()))?;
         let suite: Suite = text.parse().map_err(|error| Problem::file("read", path, error))?;
         tasks.extend(suite.entries.into_iter().map(|entry| Task {
-            name: entry.name,
-            sequence: entry.sequence,
             expected: Some(entry.expectation),
-            is_reported: false,
+            ..Task::new(entry.name, entry.sequence)
         }));
     }
-    match tasks.is_empty() {
+    match tasks.is_empty() && options.from.is_empty() {
         true => Err(Problem::new("there is no sequence to drive the program through")
             .help("name locations with --through FILE:LINE,FILE:LINE,…")),
         false => Ok(tasks),

@@ -7,7 +7,8 @@ use super::view::words;
 /// The verdict, and the waypoints with the threads that passed them.
 pub fn text(guided: &Guided, replay_command: &str) -> String {
     let mut text = match (guided.verdict, guided.missing()) {
-        (Verdict::Real, _) => "real: a run went through the sequence and failed".to_owned(),
+        (Verdict::Real, Some(_)) => "real: a run failed at the last location".to_owned(),
+        (Verdict::Real, None) => "real: a run went through the sequence and failed".to_owned(),
         (Verdict::Reached, _) => "reached: a run passed all locations, and nothing failed".to_owned(),
         (Verdict::NotShown, Some(missing)) => {
             format!("not shown within the budget: no run passed {} after those before it", missing.text)

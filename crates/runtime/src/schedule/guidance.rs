@@ -22,9 +22,6 @@ use crate::schedule::bits::Bits;
 use crate::schedule::scheduler::{Scheduler, current};
 use crate::schedule::thread::Thread;
 
-/// In one run of so many, threads that a later waypoint needs do not wait.
-const WITHOUT_WAITING: u64 = 4;
-
 /// How far a run has come on its way.
 #[derive(Default)]
 pub struct Progress {
@@ -61,12 +58,11 @@ impl Progress {
         }
     }
 
-    /// What is known of a call stack and the waypoint with this number.
-    fn known_of(&mut self, number: usize, waypoint: &Waypoint, stack: StackIndex) -> FromStack {
+    fn known_of(&mut self, waypoint: &Waypoint, stack: StackIndex) -> FromStack {
         if stack == StackIndex::EMPTY {
             return FromStack { distance: Distance::INFINITE, is_at_waypoint: false };
         }
-        let key = (number, stack);
+        let key = (self.passed, stack);
         if let Some(&known) = self.stacks.get(&key) {
             return known;
         }
@@ -78,7 +74,7 @@ impl Progress {
             if parent == StackIndex::EMPTY {
                 break FromStack { distance: Distance::INFINITE, is_at_waypoint: false };
             }
-            match self.stacks.get(&(number, parent)) {
+            match self.stacks.get(&(self.passed, parent)) {
                 Some(&known) => break known,
                 None => unknown.push(parent),
             }
@@ -86,10 +82,10 @@ impl Progress {
         for stack in unknown.into_iter().rev() {
             let pc = log::stack(stack).pc;
             from = FromStack {
-                distance: distance_at(number, pc).through(from.distance),
+                distance: distance_at(self.passed, pc).through(from.distance),
                 is_at_waypoint: from.is_at_waypoint || waypoint.points.binary_search(&pc).is_ok(),
             };
-            self.stacks.insert((number, stack), from);
+            self.stacks.insert((self.passed, stack), from);
         }
         from
     }
@@ -177,11 +173,10 @@ impl Scheduler {
     /// This operation of thread `index` is at the waypoint.
     fn is_at(&mut self, waypoint: &Waypoint, index: ThreadIndex, operation: &PendingRecord) -> bool {
         let progress = &mut self.follower.progress;
-        let number = progress.passed;
         operation.kind != 0
             && progress.is_meant(waypoint, index, &self.threads[index])
             && (waypoint.points.binary_search(&operation.pc).is_ok()
-                || progress.known_of(number, waypoint, operation.stack_index()).is_at_waypoint)
+                || progress.known_of(waypoint, operation.stack_index()).is_at_waypoint)
     }
 
     /// Thread `index` does this operation.
@@ -274,7 +269,7 @@ impl Scheduler {
             return GuidedStep::Passes;
         }
         let distance = match self.guidance().map(|guidance| &guidance.preference) {
-            Some(Preference::Nearest(_)) => self.distance(self.follower.progress.passed, waypoint, index),
+            Some(Preference::Nearest(_)) => self.distance(waypoint, index),
             Some(Preference::Threads(threads)) => u32::from(!threads.contains(&self.threads[index].id)),
             Some(Preference::None) | None => 0,
         };
@@ -283,15 +278,14 @@ impl Scheduler {
         GuidedStep::Distance(if is_meant { distance } else { Distance::INFINITE })
     }
 
-    /// How far a thread is from the waypoint with this number.
-    fn distance(&mut self, number: usize, waypoint: &Waypoint, index: ThreadIndex) -> u32 {
+    fn distance(&mut self, waypoint: &Waypoint, index: ThreadIndex) -> u32 {
         let PendingRecord { pc, kind, .. } = log::pending(index);
+        let number = self.follower.progress.passed;
         if kind == EventKind::Begin as u8 {
             let entry = self.threads[index].start.map_or(0, |(routine, _)| routine as usize as u64);
             return distance_at(number, entry).to_waypoint;
         }
-        let stack = log::pending(index).stack_index();
-        let from_caller = self.follower.progress.known_of(number, waypoint, stack);
+        let from_caller = self.follower.progress.known_of(waypoint, log::pending(index).stack_index());
         // The table has what comes after a call by its return address. What comes before is just below.
         let from = if kind == EventKind::Reach as u8 { pc - 1 } else { pc };
         distance_at(number, from).through(from_caller.distance)
@@ -336,29 +330,7 @@ impl Scheduler {
         if gives_way {
             self.follower.streak = 0;
         }
-        let equals = if best == (1, Distance::INFINITE) { self.spared(&waypoints, equals) } else { equals };
         Some(equals[self.follower.random.below(equals.len() as u64) as usize])
-    }
-
-    /// Those of the threads that no later waypoint needs. If such a thread went on now, it might go past the waypoint. But
-    /// it may also have to do something first, so that is not so in all runs.
-    fn spared(&mut self, waypoints: &[Waypoint], threads: Vec<ThreadIndex>) -> Vec<ThreadIndex> {
-        let Some(guidance) = self.guidance() else { return threads };
-        let knows_distances = matches!(guidance.preference, Preference::Nearest(_));
-        if threads.len() == 1 || !knows_distances || guidance.seed.is_multiple_of(WITHOUT_WAITING) {
-            return threads;
-        }
-        let later = self.follower.progress.passed + 1..waypoints.len();
-        let is_needed = |index: ThreadIndex, scheduler: &mut Scheduler| {
-            later.clone().any(|number| {
-                let waypoint = &waypoints[number];
-                scheduler.follower.progress.is_meant(waypoint, index, &scheduler.threads[index])
-                    && scheduler.distance(number, waypoint, index) != Distance::INFINITE
-            })
-        };
-        let spared: Vec<ThreadIndex> =
-            threads.iter().copied().filter(|&index| !is_needed(index, self)).collect();
-        if spared.is_empty() { threads } else { spared }
     }
 
     fn pick_afterwards(&mut self, gives_way: bool) -> Option<ThreadIndex> {
