@@ -29,9 +29,9 @@ pub struct Variant<'a> {
     pub seed: u64,
 }
 
-/// A variant that was started.
+/// A program that was started.
 struct Started<'a> {
-    variant: Variant<'a>,
+    subject: &'a Subject,
     worker: Worker,
     /// Only its first event matters, which says where the main thread is by then.
     start: Trace,
@@ -52,6 +52,8 @@ const MAX_ADDED: usize = 6;
 /// Tries sequences on one program.
 pub struct Driver<'a, C> {
     started: Vec<Started<'a>>,
+    /// Each with the number of its program in `started`.
+    variants: Vec<(usize, Variant<'a>)>,
     options: &'a SequenceOptions,
     /// Makes the configuration of a session.
     config: C,
@@ -154,13 +156,19 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         config: C,
     ) -> Result<Driver<'a, C>, Problem> {
         let limits = config(StrategyChoice::Hunt).limits;
-        let mut started = Vec::new();
+        let mut started: Vec<Started<'_>> = Vec::new();
+        let mut numbered = Vec::new();
         for variant in variants {
-            let mut worker = Worker::start(&variant.subject.target, &limits)?;
-            let start = worker.run(&Plan { max_events: 1, ..Plan::default() })?.trace();
-            started.push(Started { variant, worker, start });
+            let subject = variant.subject;
+            if !started.last().is_some_and(|last| std::ptr::eq(last.subject, subject)) {
+                let mut worker = Worker::start(&subject.target, &limits)?;
+                let start = worker.run(&Plan { max_events: 1, ..Plan::default() })?.trace();
+                started.push(Started { subject, worker, start });
+            }
+            numbered.push((started.len() - 1, variant));
         }
-        Ok(Driver { started, options, config, reported: HashSet::new(), asides: Vec::new() })
+        let (reported, asides) = (HashSet::new(), Vec::new());
+        Ok(Driver { started, variants: numbered, options, config, reported, asides })
     }
 
     /// How many findings were reported.
@@ -168,7 +176,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         self.reported.len()
     }
 
-    /// How to drive each variant through a sequence.
+    /// How to drive each program through a sequence.
     pub fn prepare(&self, task: &Task) -> Result<Vec<GuideConfig>, Problem> {
         let guide = |started: &Started<'_>| {
             guide_config(started.worker.program(), &started.start, task, self.options)
@@ -177,11 +185,12 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
     }
 
     /// Tries a sequence on each variant in turn, until a run fails.
-    pub fn try_sequence(&mut self, guides: Vec<GuideConfig>) -> Result<Answer, Problem> {
+    pub fn try_sequence(&mut self, guides: &[GuideConfig]) -> Result<Answer, Problem> {
         let mut attempts = Attempts::default();
         self.asides.clear();
-        let budget = (self.config)(StrategyChoice::Hunt).budget.share((1, guides.len() as u32));
-        for (number, guide) in guides.into_iter().enumerate() {
+        let budget = (self.config)(StrategyChoice::Hunt).budget.share((1, self.variants.len() as u32));
+        for number in 0..self.variants.len() {
+            let guide = guides[self.variants[number].0].clone();
             let deadline = budget.time.map(|time| Instant::now() + time);
             self.try_variant(number, guide, Allowance { budget, deadline }, &mut attempts)?;
             if attempts.is_over() {
@@ -245,7 +254,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         if obstacle.stores.iter().any(is_early) {
             return Vec::new();
         }
-        let program: &Program = self.started[number].worker.program();
+        let program: &Program = self.started[self.variants[number].0].worker.program();
         let is_new = |detour: &&Detour| !guide.added.contains(&detour.place);
         // What was only added for the sake of a branch need not come after the read.
         let is_own = |detour: &&Detour| {
@@ -275,7 +284,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         attempts: &mut Attempts,
     ) -> Result<Option<Guided>, Problem> {
         let Some(budget) = budget else { return Ok(None) };
-        let variant = &self.started[number].variant;
+        let (_, variant) = &self.variants[number];
         let guide = GuideConfig { known_asides: self.asides.clone(), ..guide.clone() };
         let session = (self.config)(StrategyChoice::Guide(guide));
         let seed = session.seed.wrapping_add(variant.seed);

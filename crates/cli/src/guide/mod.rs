@@ -53,7 +53,7 @@ pub fn drive(
         let known = driver.reported();
         let verdict = match driver.prepare(task) {
             Ok(guides) => {
-                let Answer { guided, summary } = driver.try_sequence(guides)?;
+                let Answer { guided, summary } = driver.try_sequence(&guides)?;
                 interrupt::report(&Event::Guided(&guided)).map_err(crate::output::problem)?;
                 interrupt::report(&Event::Finished(&summary)).map_err(crate::output::problem)?;
                 if summary.interrupted {
