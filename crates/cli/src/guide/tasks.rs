@@ -35,6 +35,11 @@ pub fn tasks(options: &SequenceOptions) -> Result<Vec<Task>, Problem> {
     let mut tasks = Vec::new();
     for sequence in &options.through {
         let name = if options.through.len() > 1 { sequence.to_string() } else { String::new() };
+        if sequence.waypoints().any(|waypoint| !waypoint.callers.is_empty()) {
+            threadbare_report::print_note(
+                "a location counts however it is reached: what stands before > is not looked at",
+            );
+        }
         tasks.push(Task::new(name, sequence.clone()));
     }
     for path in &options.from {

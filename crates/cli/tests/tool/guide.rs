@@ -357,6 +357,8 @@ fn locations_that_are_not_there() {
     let said = subject.guide(&[]);
     assert_eq!(said.code, 2);
     assert!(said.stderr.contains("--through"), "{}", said.stderr);
+    let said = subject.through("one > bump");
+    assert!(said.stderr.contains("what stands before > is not looked at"), "{}", said.stderr);
 }
 
 #[test]
