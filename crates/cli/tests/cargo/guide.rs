@@ -16,7 +16,7 @@ fn guided(said: &Said) -> Value {
 fn a_test_is_driven_through_locations() {
     let project = Project::new("bank");
     let guide = |test: &str, sequence: &str| {
-        project.threadbare(&["guide", test, "--json", "--budget", "200runs", "--through", sequence])
+        project.threadbare(&["guide", test, "--json", "--budget", "60runs", "--through", sequence])
     };
     let lost = guide("loses_a_deposit", "src/lib.rs:12@a, src/lib.rs:13@b, src/lib.rs:13@a");
     let answer = guided(&lost);

@@ -30,20 +30,21 @@ pub enum WarningsError {
     Json(#[from] serde_json::Error),
 }
 
-/// Reads the warnings of a file, whatever it is: SARIF, the JSON of gcc or of Threadbare, or the text of reports. A file of
-/// warnings may have none. A text has at least one, or it is not a report.
+/// Reads the warnings of a file, whatever it is: SARIF, the JSON of gcc or of Threadbare, or the text of reports. SARIF says
+/// what it is, so it may have no warnings. Anything else has at least one, or it is not a report.
 pub fn read(bytes: &[u8]) -> Result<Vec<Warning>, WarningsError> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim_start();
-    match text.chars().next() {
-        Some('[') if text[1..].trim_start().starts_with(['{', ']']) => Ok(gcc_json::read(text)?),
-        Some('{') if is_sarif(text) => Ok(sarif::read(text)?),
+    let warnings = match text.chars().next() {
+        Some('{') if is_sarif(text) => return Ok(sarif::read(text)?),
+        Some('[') if text[1..].trim_start().starts_with(['{', ']']) => gcc_json::read(text)?,
         _ => {
             let mut warnings = report::read(text);
             warnings.extend(gcc_json::read_among(text));
-            if warnings.is_empty() { Err(WarningsError::Nothing) } else { Ok(with_unique_ids(warnings)) }
+            with_unique_ids(warnings)
         }
-    }
+    };
+    if warnings.is_empty() { Err(WarningsError::Nothing) } else { Ok(warnings) }
 }
 
 /// Threadbare's own JSON is one object a line, each with a `type`.
