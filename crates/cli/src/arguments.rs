@@ -149,6 +149,15 @@ pub struct GuideOptions {
     #[command(flatten)]
     pub sequences: SequenceOptions,
 
+    /// If the program cannot be driven with the input that it has, try this as its standard input; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub or_stdin: Vec<PathBuf>,
+
+    /// If the program cannot be driven with the arguments that it has, try these instead, with blanks between; may be
+    /// repeated
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
+    pub or_arguments: Vec<String>,
+
     #[command(flatten)]
     pub search: SearchOptions,
 }
@@ -182,6 +191,10 @@ pub struct SequenceOptions {
     /// States that the search may go back to, at most
     #[arg(long, default_value_t = MAX_BACKTRACK, value_name = "N")]
     pub max_backtrack: usize,
+
+    /// Try so many different streams of random numbers, one after another: each has its part of the budget
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub vary: u64,
 }
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -41,10 +41,7 @@ impl Deref for Prepared {
 pub fn prepare(target: &Path, options: &LaunchOptions, clips: &Path) -> Result<Prepared, Problem> {
     let current = current_directory()?;
     let given = options.stdin.as_deref().map(input::read).transpose()?;
-    let input = given.as_ref().map(|given| {
-        let ClipInput { path, fingerprint } = given.named(&name(target), clips);
-        ClipInput { path: within(&current, Path::new(&path)), fingerprint }
-    });
+    let input = given.as_ref().map(|given| named_input(given, &name(target), &current, clips));
     let origin = Origin {
         directory: Some(seen_from(clips, &current)),
         target: within(&current, target),
@@ -53,6 +50,28 @@ pub fn prepare(target: &Path, options: &LaunchOptions, clips: &Path) -> Result<P
         input,
     };
     prepare_in(None, target, origin, given)
+}
+
+/// The same program with the arguments and the input of other options.
+pub fn launched_otherwise(
+    subject: &Subject,
+    options: &LaunchOptions,
+    clips: &Path,
+) -> Result<Subject, Problem> {
+    let current = current_directory()?;
+    let given = options.stdin.as_deref().map(input::read).transpose()?;
+    let named = given.as_ref().map(|given| named_input(given, &subject.name, &current, clips));
+    let origin = Origin { arguments: options.arguments.clone(), input: named, ..subject.origin.clone() };
+    let arguments = options.arguments.iter().map(OsString::from).collect();
+    let input = given.as_ref().map_or_else(|| Ok(Input::default()), Given::input)?;
+    let target = Target { arguments, input, ..subject.target.clone() };
+    Ok(Subject { target, origin, name: subject.name.clone(), unsaved_input: given.and_then(Given::unsaved) })
+}
+
+/// The input as clips name it, seen from the current directory.
+fn named_input(given: &Given, program: &str, current: &Path, clips: &Path) -> ClipInput {
+    let ClipInput { path, fingerprint } = given.named(program, clips);
+    ClipInput { path: within(current, Path::new(&path)), fingerprint }
 }
 
 /// Prepares the program of a clip.

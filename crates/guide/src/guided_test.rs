@@ -29,7 +29,7 @@ use threadbare_search::{
 };
 use threadbare_trace::hash::mix;
 use threadbare_trace::{
-    Afterwards, EventKind, Guidance, Plan, Policy, Preference, Random, ThreadId, ThreadIndex, Turns, Waypoint,
+    Afterwards, Distance, EventKind, Guidance, Plan, Policy, Preference, Random, ThreadIndex, Turns, Waypoint,
 };
 use threadbare_wire::GuidedStep;
 
@@ -61,8 +61,7 @@ pub struct GuidedTest {
     /// How often the search has begun, because more memory is shared than was known.
     beginnings: u64,
     figures: Figures,
-    /// The most locations that a run has passed, and the beginning that it belongs to.
-    furthest: Option<(usize, u64)>,
+    furthest: Option<Course>,
     conclusions: Vec<Conclusion>,
     backtracking: Backtracking,
 }
@@ -90,6 +89,23 @@ pub struct Figures {
     pub depth: u64,
     /// Runs that passed all locations.
     pub driven: u64,
+}
+
+/// How far a run came. Of two that passed as many locations, the one tells more in which a thread could still come to the
+/// next, and then the one that was made when more was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Course {
+    passed: usize,
+    was_near: bool,
+    beginning: u64,
+}
+
+/// After so many locations, a thread could still come to the next one, by the control flow.
+fn was_near(feedback: &Feedback, passed: usize) -> bool {
+    let is_near = |step: &GuidedStep| *step != GuidedStep::Distance(Distance::INFINITE);
+    let guided = feedback.decisions.iter().rev().filter_map(|decision| decision.guided.as_ref());
+    let mut there = guided.take_while(|guided| guided.passed as usize == passed);
+    there.any(|guided| guided.steps.iter().any(is_near))
 }
 
 /// A run that was asked for.
@@ -154,10 +170,14 @@ impl GuidedTest {
             let Some(guided) = &decision.guided else { continue };
             let commutes = commutes(decision, waypoints);
             self.figures.states += if commutes { 1 } else { decision.alternatives.len() as u64 };
+            // Nobody goes on from the states of a run at random, so others may have to.
+            if *is_at_random {
+                continue;
+            }
             if !self.visited.insert(mix([decision.state, u64::from(guided.passed), binding])) {
                 break;
             }
-            if commutes || *is_at_random {
+            if commutes {
                 continue;
             }
             for (thread, level, distance) in successors(decision) {
@@ -176,16 +196,15 @@ impl GuidedTest {
 
     /// Tells of a run that has come further than any before it.
     fn conclude(&mut self, asked: &Asked, feedback: &Feedback) {
-        // Of two runs that came as far, the one tells more that was made when more was known.
-        let course = Some((feedback.passes.len(), asked.beginning));
-        if course <= self.furthest {
+        let passed = feedback.passes.len();
+        let course = Course { passed, was_near: was_near(feedback, passed), beginning: asked.beginning };
+        if self.furthest.is_some_and(|furthest| course <= furthest) {
             return;
         }
-        self.furthest = course;
+        self.furthest = Some(course);
         // What was tracked when the run was made decides what its turns are.
         let plan = Plan { turns: Turns::of(feedback.picks()), ..asked.plan.clone() };
-        let id = |thread: &ThreadIndex| feedback.threads.get(thread.index()).cloned();
-        let passes: Vec<ThreadId> = feedback.passes.iter().filter_map(id).collect();
+        let passes = feedback.passing_threads();
         self.conclusions.push(Conclusion::Driven { passes, plan: Box::new(plan) });
     }
 

@@ -4,13 +4,17 @@
 //! the next waypoint, a branch there decided against it: one that the waypoint depends on, and whose other side no thread
 //! was seen on. If no thread was in that function, the calls of it are looked at in the same way, and so on outwards.
 //! What the branch depends on are loads. The run has their values, and the stores of other threads that could have made
-//! them others.
+//! them others. A store that the run did not come to is known by the code, if it is to a variable with static storage.
+//!
+//! The branch may go the other way if such a store is done before the read, or if the read is done before a waypoint that
+//! stores. Both are a [`Detour`]: one more place to be passed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
 use threadbare_program::Program;
 use threadbare_program::flow::{BlockEnd, BlockIndex, Callee, ControlDependence, Flow, ModuleCode};
-use threadbare_trace::{Event, EventIndex, Location, ThreadId, Trace, Waypoint};
+use threadbare_trace::{Event, EventIndex, Location, ObjectName, ThreadId, Trace, Waypoint};
 
 /// A branch that was in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +24,29 @@ pub struct Obstacle {
     pub reads: Vec<DecidingRead>,
     /// Not all that it depends on could be found out.
     pub may_depend_on_more: bool,
-    /// Where other threads wrote to what was read: the addresses that the operations return to.
-    pub stores: Vec<u64>,
+    /// Stores by others to what was read. First come those that other threads did in the run.
+    pub stores: Vec<Detour>,
+    /// Reads of what a waypoint had stored: they could come before it.
+    pub reads_first: Vec<Detour>,
+}
+
+impl Obstacle {
+    /// The same branch went the same way for the same reason.
+    pub fn is_same(&self, other: &Obstacle) -> bool {
+        let values = |obstacle: &Obstacle| -> Vec<(String, u64)> {
+            obstacle.reads.iter().map(|read| (read.variable.clone(), read.value)).collect()
+        };
+        self.branch == other.branch && values(self) == values(other)
+    }
+}
+
+/// A place that may be passed on the way, so that the branch goes the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detour {
+    /// The address that the operation returns to.
+    pub place: u64,
+    /// It is to come after so many waypoints.
+    pub passed: usize,
 }
 
 /// A read that a branch depends on.
@@ -29,6 +54,8 @@ pub struct Obstacle {
 pub struct DecidingRead {
     pub variable: String,
     pub value: u64,
+    /// Of the value, in bytes.
+    pub size: u32,
     pub thread: ThreadId,
     pub location: Location,
 }
@@ -38,14 +65,28 @@ const MAX_FUNCTIONS: usize = 10_000;
 /// How many stores are named.
 const MAX_STORES: usize = 8;
 
-/// The branch that kept the run of `trace` from `waypoint`, from the event `after` on.
+/// The branch that kept the run of `trace` from `waypoint`. It passed those before it with the events `passes`.
 pub fn obstacle(
     program: &Program,
     trace: &Trace,
     waypoint: &Waypoint,
-    after: EventIndex,
+    passes: &[EventIndex],
 ) -> Option<Obstacle> {
-    let seen = Seen::of(program, trace, after);
+    let last = passes.last().copied().unwrap_or(EventIndex::new(0));
+    // If no thread was near the waypoint since the last one was passed, threads may have gone past it before.
+    [last, EventIndex::new(0)].into_iter().find_map(|after| {
+        let seen = Seen::of(program, trace, after);
+        let (code, flow, branch) = branch_against(program, &seen, waypoint)?;
+        Some(describe(program, &code, &flow, branch, trace, passes))
+    })
+}
+
+/// The branch that decided against a waypoint, where threads were at these places, with the function that it is in.
+fn branch_against<'p>(
+    program: &'p Program,
+    seen: &Seen,
+    waypoint: &Waypoint,
+) -> Option<(ModuleCode<'p>, Arc<Flow>, BlockIndex)> {
     let code = program.code_at(*waypoint.points.first()?)?;
     let mut open: VecDeque<(u64, BlockIndex)> = VecDeque::new();
     for &point in &waypoint.points {
@@ -61,7 +102,7 @@ pub fn obstacle(
         let flow = code.flow(entry)?;
         if let Some(addresses) = seen.by_function.get(&code.relocated(entry)) {
             if let Some(branch) = untaken_branch(&code, &flow, block, addresses) {
-                return Some(describe(program, &code, &flow, branch, trace));
+                return Some((code, flow, branch));
             }
             continue;
         }
@@ -152,6 +193,7 @@ fn describe(
     flow: &Flow,
     branch: BlockIndex,
     trace: &Trace,
+    passes: &[EventIndex],
 ) -> Obstacle {
     let last = flow.instructions(branch).last();
     let (address, end) = last.map_or((0, 0), |last| (last.ip(), last.next_ip()));
@@ -159,34 +201,77 @@ fn describe(
     let loads = dependence.iter().flat_map(|dependence| &dependence.branches);
     let loads = loads.filter(|dependent| dependent.address == address).map(|dependent| &dependent.loads);
     let mut may_depend_on_more = true;
-    let mut hooks: BTreeSet<u64> = BTreeSet::new();
+    let mut hooks: HashSet<u64> = HashSet::new();
     for set in loads {
         may_depend_on_more = !set.is_complete();
         hooks.extend(set.all().filter_map(|load| load.hook).map(|hook| code.relocated(hook)));
     }
-    let (reads, stores) = deciding(trace, &hooks);
-    Obstacle { branch: program.location(code.relocated(end)), reads, may_depend_on_more, stores }
-}
-
-/// The last reads at these places, one for each variable, and the places where others wrote to what was read.
-fn deciding(trace: &Trace, hooks: &BTreeSet<u64>) -> (Vec<DecidingRead>, Vec<u64>) {
-    let mut last: BTreeMap<usize, &Event> = BTreeMap::new();
-    let reads =
-        |event: &&Event| event.kind.is_read() && hooks.contains(&trace.location(event.location).address);
-    for event in trace.events.iter().filter(reads) {
-        last.insert(event.object.index(), event);
-    }
-    let mut stores: BTreeSet<u64> = BTreeSet::new();
-    for event in trace.events.iter().filter(|event| event.kind.is_write()) {
-        if last.get(&event.object.index()).is_some_and(|read| read.thread != event.thread) {
-            stores.insert(trace.location(event.location).address);
+    let reads = deciding(trace, &hooks);
+    let mut stores: Vec<Detour> = Vec::new();
+    let mut reads_first: Vec<Detour> = Vec::new();
+    for &(index, read) in &reads {
+        let passed = passes.iter().filter(|&&pass| pass.index() < index).count();
+        stores.extend(done_stores(trace, read).into_iter().map(|place| Detour { place, passed }));
+        let source = last_store(trace, index, read);
+        if let Some(pass) = source.and_then(|store| passes.iter().position(|pass| pass.index() == store)) {
+            let place = trace.location(read.location).address;
+            reads_first.push(Detour { place, passed: pass });
         }
     }
-    let reads = last.into_values().map(|event| DecidingRead {
+    for &(index, read) in &reads {
+        let passed = passes.iter().filter(|&&pass| pass.index() < index).count();
+        let named = stores_to(program, &trace.object(read.object).name);
+        stores.extend(named.into_iter().map(|place| Detour { place, passed }));
+    }
+    // What only tries to store, and has read the value, is the read itself.
+    let mut known: HashSet<u64> = hooks;
+    stores.retain(|store| known.insert(store.place));
+    stores.truncate(MAX_STORES);
+    let reads = reads.into_iter().map(|(_, event)| DecidingRead {
         variable: trace.object(event.object).display.clone(),
         value: event.value,
+        size: event.size,
         thread: trace.thread(event.thread).clone(),
         location: trace.location(event.location).clone(),
     });
-    (reads.collect(), stores.into_iter().take(MAX_STORES).collect())
+    let branch = program.location(code.relocated(end));
+    Obstacle { branch, reads: reads.collect(), may_depend_on_more, stores, reads_first }
+}
+
+/// The last reads at these places, one for each variable, with their numbers in the trace.
+fn deciding<'t>(trace: &'t Trace, hooks: &HashSet<u64>) -> Vec<(usize, &'t Event)> {
+    let mut last: BTreeMap<usize, (usize, &Event)> = BTreeMap::new();
+    let reads = |(_, event): &(usize, &Event)| {
+        event.kind.is_read() && hooks.contains(&trace.location(event.location).address)
+    };
+    for (index, event) in trace.events.iter().enumerate().filter(reads) {
+        last.insert(event.object.index(), (index, event));
+    }
+    last.into_values().collect()
+}
+
+/// The places where other threads stored to what was read.
+fn done_stores(trace: &Trace, read: &Event) -> BTreeSet<u64> {
+    let is_store =
+        |event: &&Event| event.kind.is_write() && event.object == read.object && event.thread != read.thread;
+    trace.events.iter().filter(is_store).map(|event| trace.location(event.location).address).collect()
+}
+
+/// The number of the store, by another thread, that a read has seen.
+fn last_store(trace: &Trace, index: usize, read: &Event) -> Option<usize> {
+    let is_store = |event: &Event| event.kind.is_write() && event.object == read.object;
+    let store = trace.events[..index].iter().rposition(is_store)?;
+    (trace.events[store].thread != read.thread).then_some(store)
+}
+
+/// The places that store to a variable with static storage, by the code.
+fn stores_to(program: &Program, variable: &ObjectName) -> Vec<u64> {
+    let stores = || {
+        let ObjectName::Global { symbol, offset } = variable else { return None };
+        let address = program.symbol_address(symbol)?.wrapping_add(*offset);
+        let code = program.code_at(address)?;
+        let stores = code.stores_to(code.linked(address)).iter();
+        Some(stores.map(|&store| code.relocated(store)).collect())
+    };
+    stores().unwrap_or_default()
 }

@@ -1,6 +1,7 @@
 //! From places as users name them to places in the compiled program.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use thiserror::Error;
 use threadbare_program::{DebugExtent, FilePlaces, Program, Stop};
@@ -124,6 +125,19 @@ fn resolve_with(
     }
 }
 
+/// The lines of a step, each with the path of its file as the compiler recorded it.
+pub fn lines_of(program: &Program, step: &Step) -> Vec<(String, u32)> {
+    let known = program.source_files();
+    let lines = |waypoint: &sequence::Waypoint| match &waypoint.place {
+        Place::Function(_) => Vec::new(),
+        Place::Line { file, line, .. } => {
+            let files = file.closest(known.iter().map(String::as_str)).into_iter();
+            files.map(|file| (file.to_owned(), *line)).collect()
+        }
+    };
+    step.waypoints().iter().flat_map(lines).collect()
+}
+
 fn which_thread<'s>(
     waypoint: &'s sequence::Waypoint,
     threads: &mut BTreeMap<&'s str, u8>,
@@ -201,6 +215,11 @@ impl Places<'_> {
             .map(|path| (path.clone(), self.operations(path, line, column)))
             .filter(|(_, points)| !points.is_empty())
             .collect();
+        // A path as it is seen from here means this file, whatever other paths end alike.
+        let here = std::env::current_dir().unwrap_or_default().join(pattern.as_str());
+        if found.iter().any(|(path, _)| Path::new(path) == here) {
+            found.retain(|(path, _)| Path::new(path) == here);
+        }
         if found.len() > 1 && !pattern.is_glob() {
             let files = found.into_iter().map(|(path, _)| path).collect();
             return Err(ResolveError::AmbiguousFile { place: place.to_string(), files });
@@ -319,14 +338,19 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// Names that have `wanted` in them, or begin alike.
+/// The name of a file without its path, or of a function without its path.
+fn last_part(name: &str) -> &str {
+    name.rsplit("::").next().map_or(name, base_name)
+}
+
+/// Names that have `wanted` in them, or whose last parts begin alike.
 fn similar<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let lower = wanted.to_lowercase();
-    let stem: String = lower.chars().take(4).collect();
+    let stem: String = last_part(&lower).chars().take(4).collect();
     let mut found: Vec<String> = names
         .filter(|name| {
             let name = name.to_lowercase();
-            name.contains(&lower) || (!stem.is_empty() && base_name(&name).starts_with(&stem))
+            name.contains(&lower) || (!stem.is_empty() && last_part(&name).starts_with(&stem))
         })
         .map(str::to_owned)
         .collect();

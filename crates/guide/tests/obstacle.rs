@@ -6,7 +6,7 @@ use std::process::Command;
 
 use threadbare_executor::{Limits, Target, Worker, learn};
 use threadbare_guide::{Obstacle, Sequence, obstacle, resolve};
-use threadbare_trace::{EventIndex, Plan};
+use threadbare_trace::Plan;
 
 fn compile(directory: &Path, source: &str) -> PathBuf {
     let (file, program) = (directory.join("program.c"), directory.join("program"));
@@ -30,7 +30,7 @@ fn obstacle_of(source: &str, comment: &str) -> Option<Obstacle> {
     let sequence: Sequence = format!("program.c:{line}").parse().expect("a sequence");
     let resolved = resolve(worker.program(), &sequence).expect("the line does something");
     let trace = worker.run(&plan).expect("it runs").trace();
-    obstacle(worker.program(), &trace, &resolved.waypoints[0], EventIndex::new(0))
+    obstacle(worker.program(), &trace, &resolved.waypoints[0], &[])
 }
 
 const HEAD: &str =

@@ -1,5 +1,7 @@
 //! A session: ask, run, tell, until the budget is used up or nothing is left to try.
 
+mod aside;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -9,8 +11,9 @@ use threadbare_executor::{FailureKey, Limits, PlainRun, RunEnd, RunError, StartE
 use threadbare_search::{Anomaly, Conclusion, Evidence, Next, Schedule, Strategy};
 use threadbare_trace::{End, FailureKind, Plan, Trace};
 
+use self::aside::Aside;
 use crate::clip::clip;
-use crate::confirmation::{Confirmed, confirm};
+use crate::confirmation::Confirmed;
 use crate::ending::{stopped_at, thread_name};
 use crate::guided::Course;
 use crate::length::{BEGINNING, Length};
@@ -58,15 +61,6 @@ pub struct Session<'a> {
     /// Failures of a guided search that have nothing to do with its sequence: they can wait.
     aside: Vec<Aside>,
     summary: Summary,
-}
-
-/// A failure that is not looked at yet.
-struct Aside {
-    failure: FailureKey,
-    failing: Plan,
-    /// The number of the run, and the method that it came from.
-    run: u64,
-    method: &'static str,
 }
 
 /// A failure that is confirmed and not reported yet.
@@ -206,25 +200,6 @@ impl<'a> Session<'a> {
         (!time.is_zero()).then(|| Limits { time, ..self.config.limits.clone() })
     }
 
-    /// Looks at the failures of a guided search that have nothing to do with its sequence.
-    fn look_aside(&mut self) -> Result<(), HuntError> {
-        for Aside { failure, failing, run, method } in std::mem::take(&mut self.aside) {
-            if !self.known.insert(failure.clone()) {
-                continue;
-            }
-            match confirm(&mut self.worker, &failing, &failure, 0) {
-                Ok(Some(Confirmed { plan, trace })) => {
-                    let finding = Finding::failure(failure.kind, Arc::new(trace), run + 1, method);
-                    self.held.push(Held { key: failure, finding, plan });
-                }
-                Ok(None) => self.summary.unconfirmed += 1,
-                Err(RunError::Cancelled | RunError::Late) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-
     /// Says what is still to be said.
     fn finish(&mut self) -> Result<(), HuntError> {
         self.look_aside()?;
@@ -236,7 +211,10 @@ impl<'a> Session<'a> {
             figures.timing = self.tally.timing(key);
         }
         if let Some(course) = &self.course {
-            let guided = course.report(&mut self.worker, self.subject, self.config);
+            let mut guided = course.report(&mut self.worker, self.subject, self.config);
+            let mut reported = self.reported.iter().zip(&self.summary.failures);
+            let real = reported.find(|(key, _)| Some(*key) == course.failure());
+            guided.clip = guided.clip.or_else(|| real?.1.clip.clone());
             self.say(Event::Guided(&guided))?;
         }
         self.summary.finish();
@@ -329,26 +307,27 @@ impl<'a> Session<'a> {
         failing: &Plan,
         outcome: &Outcome,
     ) -> Result<(), HuntError> {
-        let waypoints = self.course.as_ref().map_or(0, Course::waypoints);
+        let waypoints = self.course.as_ref().map_or(0, Course::waypoints_before_failure);
         if outcome.feedback.passes.len() < waypoints {
-            let aside = |aside: &Aside| aside.failure == *failure;
-            if !self.known.contains(failure) && !self.aside.iter().any(aside) {
-                let (failure, failing) = (failure.clone(), failing.clone());
-                let Outcome { number: run, method, .. } = *outcome;
-                self.aside.push(Aside { failure, failing, run, method });
-            }
+            self.put_aside(failure, failing, outcome);
             return Ok(());
         }
-        if self.is_satisfied() || !self.known.insert(failure.clone()) {
+        let is_aside =
+            self.course.as_ref().is_some_and(|course| waypoints == 0 && course.is_known_aside(failure));
+        if self.is_satisfied() || is_aside || !self.known.insert(failure.clone()) {
             return Ok(());
         }
-        match confirm(&mut self.worker, failing, failure, waypoints) {
+        match self.confirm(failing, failure, waypoints) {
             Ok(Some(Confirmed { plan, trace })) => {
-                if let Some(course) = &mut self.course {
-                    course.failed();
-                }
                 let finding =
                     Finding::failure(failure.kind, Arc::new(trace), outcome.number + 1, outcome.method);
+                match &mut self.course {
+                    Some(course) if course.is_meant(&finding.locations) => {
+                        course.failed(failure, outcome.feedback.passing_threads());
+                    }
+                    Some(course) => course.failed_aside(failure.clone()),
+                    None => {}
+                }
                 let finding = Finding { tuple: outcome.tuple, ..finding };
                 self.held.push(Held { key: failure.clone(), finding, plan });
                 self.release(false)

@@ -93,6 +93,14 @@ pub struct Stopped {
     pub memory_limit: u64,
 }
 
+impl Stopped {
+    fn add(&mut self, other: Stopped) {
+        self.max_events += other.max_events;
+        self.time_limit += other.time_limit;
+        self.memory_limit += other.memory_limit;
+    }
+}
+
 /// Predictions in figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PredictionFigures {
@@ -212,6 +220,13 @@ impl Summary {
         self.unconfirmed += earlier.unconfirmed;
         self.failed += earlier.failed;
         self.threads = self.threads.max(earlier.threads);
+        for (method, figures) in earlier.methods {
+            let own = self.methods.entry(method).or_default();
+            own.runs += figures.runs;
+            own.findings += figures.findings;
+        }
+        self.stopped.add(earlier.stopped);
+        self.beginnings += earlier.beginnings;
         let is_new = |figures: &FailureFigures| !self.failures.iter().any(|known| known.clip == figures.clip);
         let further: Vec<FailureFigures> = earlier.failures.into_iter().filter(is_new).collect();
         self.failures.extend(further);

@@ -221,5 +221,8 @@ fn add_relative(moved: &mut MovedCode, at: usize, target: u64) {
 
 /// Where in the bytes of an instruction its displacement stands.
 fn displacement_position(at: &Instruction, bytes: &[u8]) -> usize {
-    Decoder::with_ip(64, bytes, at.ip(), DecoderOptions::NONE).get_constant_offsets(at).displacement_offset()
+    let mut decoder = Decoder::with_ip(64, bytes, at.ip(), DecoderOptions::NONE);
+    // The offsets are those of the instruction that was decoded last.
+    let _ = decoder.decode();
+    decoder.get_constant_offsets(at).displacement_offset()
 }

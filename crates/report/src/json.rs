@@ -64,10 +64,14 @@ struct GuidedLine<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     name: &'a str,
     verdict: &'static str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    variant: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     not_tried: Option<&'a str>,
     passed: usize,
     waypoints: Vec<WaypointFields<'a>>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    left_out: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     obstacle: Option<ObstacleFields<'a>>,
     clip: Option<&'a Path>,
@@ -87,9 +91,11 @@ impl<'a> GuidedLine<'a> {
             r#type: "guided",
             name: &guided.name,
             verdict: guided.verdict.name(),
+            variant: &guided.variant,
             not_tried: guided.not_tried.as_deref(),
             passed: guided.passed(),
             waypoints: guided.waypoints.iter().map(fields).collect(),
+            left_out: &guided.left_out,
             obstacle: guided.obstacle.as_ref().map(ObstacleFields::of),
             clip: guided.clip.as_deref(),
         }

@@ -87,6 +87,11 @@ pub struct CodePoint {
 }
 
 impl Feedback {
+    /// The threads that passed the waypoints of a guided run, in order.
+    pub fn passing_threads(&self) -> Vec<ThreadId> {
+        self.passes.iter().filter_map(|thread| self.threads.get(thread.index()).cloned()).collect()
+    }
+
     /// What came of `schedule`.
     pub fn of(run: &Run<'_>, schedule: &Schedule) -> Feedback {
         Feedback {

@@ -10,7 +10,7 @@ use super::harness_options::HarnessOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::Project;
 use super::{program_subject, suite};
-use crate::guide::{drive, tasks};
+use crate::guide::{drive, seeds, tasks};
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
 use crate::target::seen_from;
@@ -35,7 +35,7 @@ pub fn run(options: &CargoGuideOptions, cancelled: &Arc<AtomicBool>) -> Result<u
         harness_threads: if is_test { HARNESS_THREADS } else { 1 },
         ..session::config(strategy, search, guide::BUDGET, run, cancelled)
     };
-    drive(&subject, &tasks, &options.sequences, config)
+    drive(seeds(&subject, "", &options.sequences), &tasks, &options.sequences, config)
 }
 
 /// The test with this name, or the only one whose name contains it.
@@ -46,17 +46,18 @@ fn test_subject(test: &str, project: &Project, options: &CargoGuideOptions) -> R
     let list = |executable| listing::list(executable, filter.as_ref(), &harness);
     let listings: Vec<_> = built.executables.iter().map(list).collect::<Result<_, _>>()?;
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
-    let is_meant = |case: &&Case<'_>| case.name.as_deref() == Some(test);
-    let exact: Vec<&Case<'_>> = cases.iter().filter(is_meant).collect();
-    let meant = if exact.is_empty() { cases.iter().collect() } else { exact };
+    // A program with a harness of its own is one test, which no filter leaves out.
+    let name = |case: &&Case<'_>| case.name.clone().unwrap_or_else(|| "main".to_owned());
+    let exact: Vec<&Case<'_>> = cases.iter().filter(|case| name(case) == test).collect();
+    let named = || cases.iter().filter(|case| case.name.is_some()).collect();
+    let meant = if exact.is_empty() { named() } else { exact };
     let directory = seen_from(&options.hunt.search.out, &project.root);
     match &meant[..] {
         [case] => Ok(suite::subject(case, &directory, 0)),
         [] => Err(Problem::new(format!("no test is called `{test}`"))
             .help("to see all names: cargo test -- --list")),
         several => {
-            let names = several.iter().map(|case| case.name.as_deref().unwrap_or("main"));
-            let names: Vec<&str> = names.take(10).collect();
+            let names: Vec<String> = several.iter().take(10).map(name).collect();
             Err(Problem::new(format!("{} tests are called `{test}`", several.len()))
                 .help(format!("name one of them, such as {}", names.join(", "))))
         }

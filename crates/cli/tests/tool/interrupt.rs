@@ -52,6 +52,8 @@ fn an_interrupt_ends_what_only_waits() {
         &["hunt", source, "--json"],
         &["predict", source, "--json"],
         &["predict", "--json", "--trace", nobody],
+        &["guide", spins, "--json", "--time-limit", "600", "--through", "main"],
+        &["guide", spins, "--json", "--from", nobody],
         &["hunt", spins, "--json", "--time-limit", "600"],
         &["replay", nobody, "--json"],
     ];

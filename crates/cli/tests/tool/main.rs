@@ -6,6 +6,7 @@ mod cache;
 mod clips;
 mod damage;
 mod doctor;
+mod guide;
 mod input;
 mod interrupt;
 mod killed;

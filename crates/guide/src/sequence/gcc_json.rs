@@ -75,7 +75,8 @@ fn warning(diagnostic: &Diagnostic) -> Option<Warning> {
     waypoints.dedup();
     let sequence = Sequence { steps: waypoints.into_iter().map(Step::Pass).collect() };
     let place = caret.map(id_place);
-    (!sequence.steps.is_empty()).then(|| Warning::new(rule, &diagnostic.message, place, sequence))
+    let warning = || Warning::new(rule, &diagnostic.message, place, sequence.clone());
+    (!sequence.steps.is_empty()).then(|| Warning { is_about_last: true, ..warning() })
 }
 
 fn place(position: &Position) -> Option<Place> {

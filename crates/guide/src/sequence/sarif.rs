@@ -169,7 +169,9 @@ impl Run {
             result.code_flows.first().map(|flow| self.flow(flow)).filter(|steps| !steps.is_empty());
         let steps = from_flow.unwrap_or_else(|| self.locations(result, &rule));
         let place = result.locations.iter().find_map(|location| self.id_place(location));
-        (!steps.is_empty()).then(|| Warning::new(&rule, &result.message.text, place, Sequence { steps }))
+        let is_about_last = matches!(steps.last(), Some(Step::Pass(_)));
+        let warning = |steps| Warning::new(&rule, &result.message.text, place, Sequence { steps });
+        (!steps.is_empty()).then(|| Warning { is_about_last, ..warning(steps) })
     }
 
     fn rule(&self, result: &SarifResult) -> String {

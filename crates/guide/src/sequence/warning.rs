@@ -16,6 +16,9 @@ pub struct Warning {
     /// In the other tool's words.
     pub message: String,
     pub sequence: Sequence,
+    /// It says that something goes wrong at the last location. The locations before it only explain how. A report of a
+    /// race or a deadlock is about all of its locations.
+    pub is_about_last: bool,
 }
 
 /// Why nothing was read.
@@ -27,13 +30,14 @@ pub enum WarningsError {
     Json(#[from] serde_json::Error),
 }
 
-/// Reads the warnings of a file, whatever it is: SARIF, the JSON of gcc or of Threadbare, or the text of reports.
+/// Reads the warnings of a file, whatever it is: SARIF, the JSON of gcc or of Threadbare, or the text of reports. SARIF says
+/// what it is, so it may have no warnings. Anything else has at least one, or it is not a report.
 pub fn read(bytes: &[u8]) -> Result<Vec<Warning>, WarningsError> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let warnings = match text.chars().next() {
+        Some('{') if is_sarif(text) => return Ok(sarif::read(text)?),
         Some('[') if text[1..].trim_start().starts_with(['{', ']']) => gcc_json::read(text)?,
-        Some('{') if is_sarif(text) => sarif::read(text)?,
         _ => {
             let mut warnings = report::read(text);
             warnings.extend(gcc_json::read_among(text));
@@ -53,7 +57,8 @@ impl Warning {
     pub(super) fn new(rule: &str, message: &str, place: Option<String>, sequence: Sequence) -> Warning {
         let place = place.or_else(|| Some(short(&sequence.steps.last()?.waypoints().first()?.place)));
         let id = place.into_iter().fold(rule.to_owned(), |id, place| format!("{id} {place}"));
-        Warning { id, rule: rule.to_owned(), message: message.to_owned(), sequence }
+        let (rule, message) = (rule.to_owned(), message.to_owned());
+        Warning { id, rule, message, sequence, is_about_last: false }
     }
 }
 

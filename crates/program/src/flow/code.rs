@@ -7,6 +7,7 @@ use super::call_graph::CallGraph;
 use super::descent::Descent;
 use super::function::{BlockEnd, BlockIndex, Callee, Flow};
 use super::pieces::{self, Pieces};
+use super::stores::ConstantStores;
 use super::{access, blocks, no_return, pointer};
 use crate::distance::CodeGraph;
 use crate::image::Image;
@@ -25,6 +26,7 @@ pub(crate) struct FlowCache {
     /// The functions that parts belong to, by start of the part, found by going through all code.
     owners: OnceLock<HashMap<u64, u64>>,
     call_graph: OnceLock<CallGraph>,
+    stores: OnceLock<ConstantStores>,
     graph: OnceLock<CodeGraph>,
 }
 
@@ -167,6 +169,12 @@ impl<'program> ModuleCode<'program> {
     pub fn announced_access(&self, flow: &Flow, block: BlockIndex) -> Option<u64> {
         let call = flow[block].call.as_ref()?;
         access::behind(flow, block, self.callee_name(&call.callee)?)
+    }
+
+    /// The places that store to a variable at this address, where the code names it as a constant: the addresses that
+    /// the hooks return to. Found by going through all functions on first use; none in a file with very many of them.
+    pub fn stores_to(&self, address: u64) -> &'program [u64] {
+        self.image.flows.stores.get_or_init(|| ConstantStores::of(self)).to(address)
     }
 
     /// The blocks of all functions of the file, for distances; made on first use, or kept from an earlier one.

@@ -8,7 +8,7 @@
 //! instructions, with `symbolic` and `jump_table` for indirect jumps, `landing_pads` for exceptions and `callee` for
 //! calls; `blocks` makes a [`Flow`] of them, which `function` defines; `pointer` finds what calls through registers lead to; `no_return` removes the edges behind calls that
 //! never return; `dominance` says what depends on which branch; `straight` and `access` find the access that a call of
-//! the runtime announces; `call_graph` and `code` put all functions together.
+//! the runtime announces; `stores` finds the places that store to a variable; `call_graph` and `code` put all functions together.
 //!
 //! Edges are rather too many than too few: a call is taken to return, and an indirect call to lead anywhere, unless the
 //! opposite is certain. Two kinds of edges are left out and listed instead: those of [`BlockEnd::UnresolvedJump`], and
@@ -27,6 +27,7 @@ mod landing_pads;
 mod no_return;
 mod pieces;
 mod pointer;
+mod stores;
 mod straight;
 mod symbolic;
 

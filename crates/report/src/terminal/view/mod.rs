@@ -27,7 +27,7 @@ mod rows;
 mod stretch;
 #[cfg(test)]
 mod tests;
-mod words;
+pub(super) mod words;
 
 use std::borrow::Cow;
 use std::fmt;
