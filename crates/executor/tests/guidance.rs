@@ -18,7 +18,7 @@ fn waypoint(subject: &Subject, comment: &str, thread: WhichThread, demand: Deman
     let text = fs::read_to_string(file).expect("the source can be read");
     let line = 1 + text.lines().position(|line| line.contains(comment)).expect("the comment is there");
     let calls = program.places_in_file(file).calls;
-    Waypoint { points: calls[&(line as u32)].clone(), thread, demand }
+    Waypoint::new(calls[&(line as u32)].clone(), thread, demand)
 }
 
 /// The plain accesses of a line.

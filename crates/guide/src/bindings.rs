@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn waypoint(thread: WhichThread) -> Waypoint {
-        Waypoint { points: Vec::new(), thread, demand: Demand::Pass }
+        Waypoint::new(Vec::new(), thread, Demand::Pass)
     }
 
     /// Protects sequences with variables: every binding is tried, and a variable is the same thread everywhere.

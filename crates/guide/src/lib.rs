@@ -29,6 +29,6 @@ pub mod sequence;
 
 pub use follow_up::FollowUp;
 pub use guided_test::{Backtracking, Figures, GuidedTest, MAX_BACKTRACK};
-pub use obstacle::{DecidingRead, Detour, Obstacle, obstacle};
+pub use obstacle::{DecidingRead, Detour, Obstacle, PutOff, obstacle};
 pub use resolve::{ResolveError, Resolved, lines_of, resolve, resolve_report};
 pub use sequence::{Sequence, Verdict};

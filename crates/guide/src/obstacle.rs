@@ -7,14 +7,15 @@
 //! them others. A store that the run did not come to is known by the code, if it is to a variable with static storage.
 //!
 //! The branch may go the other way if such a store is done before the read, or if the read is done before a waypoint that
-//! stores. Both are a [`Detour`]: one more place to be passed.
+//! stores. Both are a [`Detour`]: one more place to be passed. Or a store is [`PutOff`] until the waypoint is passed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use threadbare_program::Program;
 use threadbare_program::flow::{BlockEnd, BlockIndex, Callee, ControlDependence, Flow, ModuleCode};
-use threadbare_trace::{Event, EventIndex, Location, ObjectName, ThreadId, Trace, Waypoint};
+use threadbare_search::reorder::lockset::{CriticalSection, Locksets};
+use threadbare_trace::{Event, EventIndex, KeptBack, Location, ObjectName, ThreadId, Trace, Waypoint};
 
 /// A branch that was in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Obstacle {
     pub stores: Vec<Detour>,
     /// Reads of what a waypoint had stored: they could come before it.
     pub reads_first: Vec<Detour>,
+    /// Stores that other threads had done before: they could come later.
+    pub put_off: Vec<PutOff>,
 }
 
 impl Obstacle {
@@ -46,6 +49,17 @@ pub struct Detour {
     /// The address that the operation returns to.
     pub place: u64,
     /// It is to come after so many waypoints.
+    pub passed: usize,
+}
+
+/// A store that may come later, so that the branch goes the other way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PutOff {
+    /// The address that it returns to.
+    pub store: u64,
+    /// Its thread stays before it, or before the locks that it holds there.
+    pub kept_back: KeptBack,
+    /// So many waypoints were passed when the thread came there.
     pub passed: usize,
 }
 
@@ -150,27 +164,49 @@ impl Seen {
     }
 }
 
-/// The branch that decided against `block`, where threads were seen at these addresses of the function.
+/// The branch that decided against `block`, where threads were seen at these addresses of the function: the nearest one
+/// that a thread came to and that nobody left by the right edge.
 fn untaken_branch(
     code: &ModuleCode<'_>,
     flow: &Flow,
     block: BlockIndex,
     addresses: &BTreeSet<u64>,
 ) -> Option<BlockIndex> {
-    let dependences = flow.control_dependences();
     let seen: Vec<BlockIndex> =
         addresses.iter().filter_map(|&address| flow.block_at(code.linked(address) - 1)).collect();
+    let (dominators, post_dominators) = (flow.dominators(), flow.post_dominators());
+    // Blocks in which nothing happens that others can notice are not seen. Those that every way to or from a seen block
+    // leads through were passed.
+    let was_passed = |block: BlockIndex| {
+        seen.iter().any(|&seen| dominators.dominates(block, seen) || post_dominators.dominates(block, seen))
+    };
     // A thread behind the edge has taken it, if there is no other way there.
-    let dominators = flow.dominators();
     let was_taken = |edge: &ControlDependence| {
         let target = flow[edge.branch].successors[edge.edge];
         seen.iter().any(|&seen| dominators.dominates(target, seen))
     };
-    // Outermost first: a branch inside of one that was not taken was not come to.
-    let mut needed: Vec<ControlDependence> = all_dependences(&dependences, block).into_iter().collect();
-    needed.sort_by_key(|edge| all_dependences(&dependences, edge.branch).len());
-    let untaken = needed.into_iter().find(|edge| !was_taken(edge))?;
-    matches!(flow[untaken.branch].end, BlockEnd::Branch | BlockEnd::Switch(_)).then_some(untaken.branch)
+    let distances = distances_to(flow, block);
+    let dependences = all_dependences(&flow.control_dependences(), block);
+    let open = dependences.into_iter().filter(|edge| was_passed(edge.branch) && !was_taken(edge));
+    let nearest = open.min_by_key(|edge| distances[flow[edge.branch].successors[edge.edge].index()])?;
+    matches!(flow[nearest.branch].end, BlockEnd::Branch | BlockEnd::Switch(_)).then_some(nearest.branch)
+}
+
+/// For each block, how many others there are from it to `target`, at least.
+fn distances_to(flow: &Flow, target: BlockIndex) -> Vec<usize> {
+    let predecessors = flow.predecessors();
+    let mut distances = vec![usize::MAX; predecessors.len()];
+    distances[target.index()] = 0;
+    let mut open = VecDeque::from([target]);
+    while let Some(block) = open.pop_front() {
+        for &before in &predecessors[block.index()] {
+            if distances[before.index()] == usize::MAX {
+                distances[before.index()] = distances[block.index()] + 1;
+                open.push_back(before);
+            }
+        }
+    }
+    distances
 }
 
 /// The edges that a block depends on, and those that their branches depend on.
@@ -201,11 +237,15 @@ fn describe(
     let loads = dependence.iter().flat_map(|dependence| &dependence.branches);
     let loads = loads.filter(|dependent| dependent.address == address).map(|dependent| &dependent.loads);
     let mut may_depend_on_more = true;
-    let mut hooks: HashSet<u64> = HashSet::new();
+    let mut hooks: Vec<u64> = Vec::new();
     for set in loads {
         may_depend_on_more = !set.is_complete();
-        hooks.extend(set.all().filter_map(|load| load.hook).map(|hook| code.relocated(hook)));
+        hooks.extend(set.all().filter_map(|load| load.hook));
     }
+    // The loads next to the branch say most about it.
+    let distances = distances_to(flow, branch);
+    hooks.sort_by_key(|&hook| flow.block_at(hook - 1).map_or(usize::MAX, |block| distances[block.index()]));
+    let hooks: Vec<u64> = hooks.into_iter().map(|hook| code.relocated(hook)).collect();
     let reads = deciding(trace, &hooks);
     let mut stores: Vec<Detour> = Vec::new();
     let mut reads_first: Vec<Detour> = Vec::new();
@@ -224,9 +264,10 @@ fn describe(
         stores.extend(named.into_iter().map(|place| Detour { place, passed }));
     }
     // What only tries to store, and has read the value, is the read itself.
-    let mut known: HashSet<u64> = hooks;
+    let mut known: HashSet<u64> = hooks.into_iter().collect();
     stores.retain(|store| known.insert(store.place));
     stores.truncate(MAX_STORES);
+    let put_off = stores_to_put_off(trace, &reads, passes);
     let reads = reads.into_iter().map(|(_, event)| DecidingRead {
         variable: trace.object(event.object).display.clone(),
         value: event.value,
@@ -234,20 +275,51 @@ fn describe(
         thread: trace.thread(event.thread).clone(),
         location: trace.location(event.location).clone(),
     });
+    let reads = reads.collect();
     let branch = program.location(code.relocated(end));
-    Obstacle { branch, reads: reads.collect(), may_depend_on_more, stores, reads_first }
+    Obstacle { branch, reads, may_depend_on_more, stores, reads_first, put_off }
 }
 
 /// The last reads at these places, one for each variable, with their numbers in the trace.
-fn deciding<'t>(trace: &'t Trace, hooks: &HashSet<u64>) -> Vec<(usize, &'t Event)> {
-    let mut last: BTreeMap<usize, (usize, &Event)> = BTreeMap::new();
-    let reads = |(_, event): &(usize, &Event)| {
-        event.kind.is_read() && hooks.contains(&trace.location(event.location).address)
-    };
-    for (index, event) in trace.events.iter().enumerate().filter(reads) {
-        last.insert(event.object.index(), (index, event));
+fn deciding<'t>(trace: &'t Trace, hooks: &[u64]) -> Vec<(usize, &'t Event)> {
+    let mut last: HashMap<u64, (usize, &Event)> = HashMap::new();
+    for (index, event) in trace.events.iter().enumerate().filter(|(_, event)| event.kind.is_read()) {
+        last.insert(trace.location(event.location).address, (index, event));
     }
-    last.into_values().collect()
+    let mut objects = HashSet::new();
+    let reads = hooks.iter().filter_map(|hook| last.get(hook)).copied();
+    reads.filter(|(_, event)| objects.insert(event.object)).collect()
+}
+
+/// The stores that came before these reads and could come after them: the first of each thread and place.
+fn stores_to_put_off(trace: &Trace, reads: &[(usize, &Event)], passes: &[EventIndex]) -> Vec<PutOff> {
+    let locksets = Locksets::of(trace).unwrap_or_default();
+    let mut found: Vec<PutOff> = Vec::new();
+    for &(read_at, read) in reads {
+        let is_store = |(_, event): &(EventIndex, &Event)| {
+            event.kind.is_write() && event.object == read.object && event.thread != read.thread
+        };
+        for (index, event) in trace.indexed_events().take(read_at).filter(is_store) {
+            let is_around = |section: &&CriticalSection| {
+                section.thread == event.thread
+                    && section.acquire < index
+                    && section.release.is_none_or(|release| release > index)
+            };
+            let outermost = locksets.sections().iter().find(is_around);
+            let outermost = outermost.map_or(index, |section| section.acquire);
+            let at = |event: EventIndex| trace.location(trace.events[event.index()].location).address;
+            let passed = passes.iter().filter(|&&pass| pass < outermost).count();
+            let kept_back = KeptBack { thread: trace.thread(event.thread).clone(), before: at(outermost) };
+            let put_off = PutOff { store: at(index), kept_back, passed };
+            if !found.iter().any(|known| known.kept_back == put_off.kept_back) {
+                found.push(put_off);
+            }
+            if found.len() == MAX_STORES {
+                return found;
+            }
+        }
+    }
+    found
 }
 
 /// The places where other threads stored to what was read.

@@ -114,7 +114,7 @@ fn resolve_with(
             };
             let thread = which_thread(waypoint, &mut threads)?;
             stops.extend(&points.stops);
-            resolved.waypoints.push(Waypoint { points: points.all, thread, demand });
+            resolved.waypoints.push(Waypoint::new(points.all, thread, demand));
             resolved.texts.push(waypoint.to_string());
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use threadbare_executor::{FailureKey, RunError, Worker};
-use threadbare_guide::{Detour, GuidedTest, MAX_BACKTRACK, Obstacle, Verdict, obstacle};
+use threadbare_guide::{Detour, GuidedTest, MAX_BACKTRACK, Obstacle, PutOff, Verdict, obstacle};
 use threadbare_program::Program;
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{
@@ -58,7 +58,7 @@ impl GuideConfig {
     pub fn by_way_of(&self, Detour { place, passed }: Detour, program: &Program) -> GuideConfig {
         let mut extended = self.clone();
         let mut waypoints = self.guidance.waypoints.to_vec();
-        let waypoint = Waypoint { points: vec![place], thread: WhichThread::Any, demand: Demand::Pass };
+        let waypoint = Waypoint::new(vec![place], WhichThread::Any, Demand::Pass);
         waypoints.insert(passed, waypoint);
         let text = format!("{}, which a branch depends on", program.location(place));
         extended.waypoints.insert(self.behind + passed, text);
@@ -69,6 +69,17 @@ impl GuideConfig {
                 Preference::Nearest(program.distances(&extended.guidance.waypoints));
         }
         extended
+    }
+
+    /// The same sequence with a store put off until the waypoint is passed that comes after `passed` others.
+    pub fn putting_off(&self, put_off: &PutOff, passed: usize) -> GuideConfig {
+        let mut waypoints = self.guidance.waypoints.to_vec();
+        for waypoint in &mut waypoints[put_off.passed.min(passed)..=passed] {
+            waypoint.kept_back.push(put_off.kept_back.clone());
+        }
+        let guidance = Guidance { waypoints: waypoints.into(), ..self.guidance.clone() };
+        let added = self.added.iter().copied().chain([put_off.kept_back.before]).collect();
+        GuideConfig { guidance, added, ..self.clone() }
     }
 
     pub(crate) fn make(&self, plan: Plan) -> GuidedTest {

@@ -390,7 +390,7 @@ impl<'a> Session<'a> {
         let continued = unfinished::go_on(&mut self.worker, plan, self.config.max_events);
         self.worker.set_time_limit(time);
         match continued {
-            Ok(Continued::Ended) | Err(RunError::Cancelled) => Ok(()),
+            Ok(Continued::Ended) | Err(RunError::Cancelled | RunError::Late) => Ok(()),
             Ok(Continued::Failed(failure, plan)) => self.handle_failure(&failure, &plan, outcome),
             Ok(Continued::Unfinished(mut unfinished)) => {
                 unfinished.clip = unfinished::save(&mut self.worker, plan, self.subject, &self.config.out);

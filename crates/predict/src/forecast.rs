@@ -152,11 +152,9 @@ fn waypoints(history: &History, prediction: &Prediction) -> Vec<Waypoint> {
     let is_together = matches!(prediction.kind, AnomalyKind::DataRace | AnomalyKind::Deadlock);
     let waypoint = |&event: &EventIndex| {
         let event = history.event(event);
-        Waypoint {
-            points: vec![trace.location(event.location).address],
-            thread: WhichThread::Id(trace.thread(event.thread).clone()),
-            demand: if is_together { Demand::Arrive(0) } else { Demand::Pass },
-        }
+        let points = vec![trace.location(event.location).address];
+        let thread = WhichThread::Id(trace.thread(event.thread).clone());
+        Waypoint::new(points, thread, if is_together { Demand::Arrive(0) } else { Demand::Pass })
     };
     prediction.events.iter().map(waypoint).collect()
 }

@@ -25,6 +25,23 @@ pub struct Waypoint {
     pub points: Vec<u64>,
     pub thread: WhichThread,
     pub demand: Demand,
+    /// Threads that stay where they are until this place is passed, as long as others can go.
+    pub kept_back: Vec<KeptBack>,
+}
+
+impl Waypoint {
+    /// A place that is passed as it comes: nobody is kept back.
+    pub fn new(points: Vec<u64>, thread: WhichThread, demand: Demand) -> Waypoint {
+        Waypoint { points, thread, demand, kept_back: Vec::new() }
+    }
+}
+
+/// A thread that stays before an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptBack {
+    pub thread: ThreadId,
+    /// The address that the operation returns to.
+    pub before: u64,
 }
 
 /// The threads that may pass a waypoint.

@@ -47,7 +47,7 @@ pub use end::{End, EndKind, Failure, Related, Role, TracePlace};
 pub use event::{Event, EventKind, LockEffect, MemoryOrder, Outcome};
 pub use failure::FailureKind;
 pub use guidance::{
-    Afterwards, Demand, Distance, DistanceTable, Guidance, Preference, Waypoint, WhichThread,
+    Afterwards, Demand, Distance, DistanceTable, Guidance, KeptBack, Preference, Waypoint, WhichThread,
 };
 pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex};
 pub use influence::Influence;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::words::{Garbled, Words, push_thread};
 use threadbare_trace::{
-    Afterwards, Demand, EventKind, Extent, Guidance, MovedCode, Order, Others, Outlasting, Plan, Policy,
-    Preference, Relative, Step, ThreadIndex, Tracked, Turns, Until, Watched, Waypoint, Weights, WhichThread,
+    Afterwards, Demand, EventKind, Extent, Guidance, KeptBack, MovedCode, Order, Others, Outlasting, Plan,
+    Policy, Preference, Relative, Step, ThreadIndex, Tracked, Turns, Until, Watched, Waypoint, Weights,
+    WhichThread,
 };
 
 const FLAG_STRICT: u64 = 1;
@@ -112,7 +113,7 @@ fn push_guidance(words: &mut Vec<u64>, guidance: &Guidance) {
         }
     }
     words.push(guidance.waypoints.len() as u64);
-    for Waypoint { points, thread, demand } in guidance.waypoints.iter() {
+    for Waypoint { points, thread, demand, kept_back } in guidance.waypoints.iter() {
         words.push(match demand {
             Demand::Pass => 0,
             Demand::Arrive(group) => u64::from(*group) + 1,
@@ -127,6 +128,11 @@ fn push_guidance(words: &mut Vec<u64>, guidance: &Guidance) {
         }
         words.push(points.len() as u64);
         words.extend(points);
+        words.push(kept_back.len() as u64);
+        for KeptBack { thread, before } in kept_back {
+            push_thread(words, thread);
+            words.push(*before);
+        }
     }
 }
 
@@ -301,6 +307,9 @@ impl Words<'_> {
             _ => return Err(Garbled),
         };
         let points = (0..self.count()?).map(|_| self.next()).collect::<Result<_, _>>()?;
-        Ok(Waypoint { points, thread, demand })
+        let count = self.count()?;
+        let kept_back = |_| Ok(KeptBack { thread: self.thread()?, before: self.next()? });
+        let kept_back = (0..count).map(kept_back).collect::<Result<_, _>>()?;
+        Ok(Waypoint { points, thread, demand, kept_back })
     }
 }

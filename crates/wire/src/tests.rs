@@ -9,7 +9,7 @@ use crate::*;
 use threadbare_trace::arbitrary::{self, kind, number, thread};
 use threadbare_trace::{
     Afterwards, Demand, Distance, DistanceTable, End, EventKind, Extent, Failure, FailureKind, Guidance,
-    MemoryOrder, MovedCode, Order, Others, Outcome, Outlasting, Plan, Policy, Preference, Relative,
+    KeptBack, MemoryOrder, MovedCode, Order, Others, Outcome, Outlasting, Plan, Policy, Preference, Relative,
     StackIndex, Step, ThreadIndex, Turns, Until, Watched, Waypoint, Weights, WhichThread,
 };
 
@@ -70,11 +70,9 @@ fn guidance() -> impl Strategy<Value = Guidance> {
         any::<u8>().prop_map(WhichThread::Variable),
     ];
     let demand = prop_oneof![Just(Demand::Pass), any::<u8>().prop_map(Demand::Arrive)];
-    let waypoint = (vec(any::<u64>(), 0..4), which, demand).prop_map(|(points, thread, demand)| Waypoint {
-        points,
-        thread,
-        demand,
-    });
+    let kept_back = (thread(), any::<u64>()).prop_map(|(thread, before)| KeptBack { thread, before });
+    let waypoint = (vec(any::<u64>(), 0..4), which, demand, vec(kept_back, 0..3))
+        .prop_map(|(points, thread, demand, kept_back)| Waypoint { points, thread, demand, kept_back });
     let afterwards = prop::sample::select(&[Afterwards::RunOn, Afterwards::Random][..]);
     (any::<u64>(), vec(waypoint, 0..4), preference, afterwards).prop_map(
         |(seed, waypoints, preference, afterwards)| Guidance {

@@ -329,7 +329,7 @@ fn waypoint(program: &threadbare_program::Program, location: Location) -> Result
     let path = path.ok_or_else(|| format!("{file} is not in the debug information"))?;
     let points = program.places_in_file(path).calls.remove(&line);
     let points = points.ok_or_else(|| format!("{file}:{line} ({text}) makes no call"))?;
-    Ok(Waypoint { points, thread: WhichThread::Any, demand: Demand::Pass })
+    Ok(Waypoint::new(points, WhichThread::Any, Demand::Pass))
 }
 
 /// The line of a location. Where a function is there twice, fixed and not, the last one is meant.

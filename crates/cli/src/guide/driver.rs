@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use threadbare_executor::{FailureKey, Worker};
-use threadbare_guide::{Detour, Obstacle};
+use threadbare_guide::{Detour, Obstacle, PutOff};
 use threadbare_hunt::{
     Budget, Event, GuideConfig, Guided, HuntConfig, HuntError, StrategyChoice, Subject, Summary, Verdict,
     run as run_session,
@@ -241,8 +241,8 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         Ok(())
     }
 
-    /// The sequences with one more place on the way, so that the branch in the way may go the other way. The last is to be
-    /// tried first.
+    /// The sequences with one more place on the way, or with a store put off, so that the branch in the way may go the
+    /// other way. The last is to be tried first.
     fn ways(&self, number: usize, guide: &GuideConfig, came: &Guided) -> Vec<Way> {
         let Some(obstacle) = came.obstacle.as_ref().filter(|_| guide.added.len() < MAX_ADDED) else {
             return Vec::new();
@@ -264,13 +264,18 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         let reads_first = obstacle.reads_first.iter().filter(is_own);
         let detours = reads_first.chain(obstacle.stores.iter().take(MAX_STORES));
         let detours = detours.filter(is_new);
-        let way = |&detour: &Detour| Way {
-            guide: guide.by_way_of(detour, program),
+        let by_way_of = detours.map(|&detour| guide.by_way_of(detour, program));
+        let next = came.passed() - guide.behind;
+        let is_free = |put_off: &&PutOff| !guide.added.contains(&put_off.kept_back.before);
+        let put_off = obstacle.put_off.iter().take(MAX_STORES).filter(is_free);
+        let putting_off = put_off.map(|put_off| guide.putting_off(put_off, next));
+        let way = |guide: GuideConfig| Way {
+            guide,
             obstacle: obstacle.clone(),
             is_again: false,
             passed: came.passed(),
         };
-        let mut ways: Vec<Way> = detours.map(way).collect();
+        let mut ways: Vec<Way> = putting_off.chain(by_way_of).map(way).collect();
         ways.reverse();
         ways
     }

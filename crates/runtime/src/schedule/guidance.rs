@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::{
-    Afterwards, Demand, Distance, EventKind, Guidance, Policy, Preference, StackIndex, ThreadIndex, Watched,
-    Waypoint, WhichThread,
+    Afterwards, Demand, Distance, EventKind, Guidance, KeptBack, Policy, Preference, StackIndex, ThreadIndex,
+    Watched, Waypoint, WhichThread,
 };
 use threadbare_wire::{GuidedStep, Pass, PendingRecord, Tables};
 
@@ -314,7 +314,7 @@ impl Scheduler {
         let is_free = |index: &ThreadIndex| {
             let is_held = self.follower.progress.held.contains(index);
             let must_wait = gives_way && *index == me;
-            !is_held && !must_wait
+            !is_held && !must_wait && !self.is_kept_back(waypoint, *index)
         };
         let free: Vec<ThreadIndex> = all.iter().copied().filter(is_free).collect();
         let candidates = if free.is_empty() { all } else { free };
@@ -331,6 +331,12 @@ impl Scheduler {
             self.follower.streak = 0;
         }
         Some(equals[self.follower.random.below(equals.len() as u64) as usize])
+    }
+
+    fn is_kept_back(&self, waypoint: &Waypoint, index: ThreadIndex) -> bool {
+        let is_before =
+            |kept: &KeptBack| log::pending(index).pc == kept.before && self.threads[index].id == kept.thread;
+        waypoint.kept_back.iter().any(is_before)
     }
 
     fn pick_afterwards(&mut self, gives_way: bool) -> Option<ThreadIndex> {
