@@ -9,7 +9,7 @@ use threadbare_trace::arbitrary::{kind, number, text, thread};
 
 /// What the module's documentation shows.
 const EXAMPLE: &str = "\
-threadbare clip 4
+threadbare clip 5
 directory ..
 target subjects/c/account_ring.c
 compiler-argument -DFIXED
@@ -21,6 +21,7 @@ seed 0
 max-events 1000000
 spurious-wakeups 2
 outlasted-sleeps 1 1000000
+guarded-heap
 
 [sites]
 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -81,6 +82,7 @@ fn example() -> Clip {
         max_events: 1_000_000,
         spurious: 2,
         outlasting: Outlasting { sleeps: 1, longest: 1_000_000 },
+        guarded: true,
         sites: vec![
             site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
             site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
@@ -164,13 +166,16 @@ fn version_1_is_still_read() {
     assert!(site("0x7ffff7e01234").is_err(), "the short form is of version 2");
 }
 
-/// Protects clips of users: version 2 had no directory, and version 3 no watched places.
+/// Protects clips of users: version 2 had no directory, version 3 no watched places, and version 4 no guarded heap.
 #[test]
-fn versions_2_and_3_are_still_read() {
-    let unwatched = EXAMPLE.replace("[watched]\n@1\n\n", "");
-    let clip = Clip { watched: Vec::new(), ..example() };
-    assert_eq!(unwatched.replace("clip 4", "clip 3").parse(), Ok(clip.clone()));
-    let older = unwatched.replace("clip 4\ndirectory ..\n", "clip 2\n");
+fn versions_2_to_4_are_still_read() {
+    let unguarded = EXAMPLE.replace("guarded-heap\n", "");
+    let clip = Clip { guarded: false, ..example() };
+    assert_eq!(unguarded.replace("clip 5", "clip 4").parse(), Ok(clip.clone()));
+    let unwatched = unguarded.replace("[watched]\n@1\n\n", "");
+    let clip = Clip { watched: Vec::new(), ..clip };
+    assert_eq!(unwatched.replace("clip 5", "clip 3").parse(), Ok(clip.clone()));
+    let older = unwatched.replace("clip 5\ndirectory ..\n", "clip 2\n");
     assert_eq!(older.parse(), Ok(Clip { directory: None, ..clip }));
 }
 
@@ -219,12 +224,12 @@ fn errors_say_which_line_and_what_was_expected() {
         EXAMPLE.replacen(from, to, 1).parse::<Clip>().expect_err("the clip is broken").to_string()
     };
     assert_eq!(
-        error("clip 4", "clip 5"),
-        "line 1: the clip is of version 5, and this build of Threadbare reads versions up to 4"
+        error("clip 5", "clip 6"),
+        "line 1: the clip is of version 6, and this build of Threadbare reads versions up to 5"
     );
     assert_eq!(
         error("threadbare", "\nthreadbare"),
-        "line 1: expected a clip, which begins with `threadbare clip 4`"
+        "line 1: expected a clip, which begins with `threadbare clip 5`"
     );
     assert_eq!(
         error("argument 2", "arguments 2"),
@@ -390,6 +395,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 max_events,
                 spurious: seed as u32,
                 outlasting: Outlasting { sleeps: (seed >> 32) as u32, longest: max_events },
+                guarded: seed % 2 == 1,
                 sites,
                 tracked,
                 watched,
