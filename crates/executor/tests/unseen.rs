@@ -71,6 +71,15 @@ fn memory_that_is_gone_is_guarded() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Protects what is handed to the kernel, which takes freed memory without a word: it is checked in every run.
+#[test]
+fn what_the_kernel_is_given_is_checked() {
+    let built = Built::new("unseen.c");
+    let mut subject = built.scenario("kernel");
+    subject.learn();
+    assert!(subject.outcomes().contains("use after free"), "{:?}", subject.outcomes());
+}
+
 /// Protects from false alarms: the same without the bug, and memory that is used again after it was freed.
 #[test]
 fn memory_that_is_there_may_be_used() {

@@ -121,7 +121,8 @@ fn block_at(address: u64) -> Option<&'static Block> {
     SPANS.with(|spans| spans.block_at(address))
 }
 
-fn contains(address: u64) -> bool {
+/// The address lies in the region of the heap.
+pub fn contains(address: u64) -> bool {
     SPANS.with(|spans| spans.contains(address))
 }
 
