@@ -8,3 +8,4 @@ mod subjects;
 mod support;
 mod trouble;
 mod trust;
+mod unseen;

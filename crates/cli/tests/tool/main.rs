@@ -21,3 +21,4 @@ mod subjects;
 mod support;
 mod timing;
 mod trust;
+mod unseen;
