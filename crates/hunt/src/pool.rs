@@ -162,7 +162,7 @@ fn make(
 /// So many of the first schedules are also run guarded. A program without threads has no more than three runs.
 const FIRST_GUARDED: u64 = 3;
 /// One schedule in so many is also run guarded after that.
-const GUARDED: u64 = 8;
+const GUARDED: u64 = 16;
 
 /// Whether the schedule of the `number`-th run (from 0) is run again with freed memory inaccessible.
 ///

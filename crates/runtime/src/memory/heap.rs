@@ -138,7 +138,7 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
     if OURS.get() {
         return arena::allocate(size, align).cast();
     }
-    let is_apart = guard::takes_one();
+    let is_apart = guard::chooses();
     let got = SPANS.with(|spans| match is_apart {
         true => spans.allocate_apart(size, align),
         false => spans.allocate(size, align),
