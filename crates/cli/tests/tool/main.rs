@@ -22,3 +22,4 @@ mod support;
 mod timing;
 mod trust;
 mod unseen;
+mod upgrade;
