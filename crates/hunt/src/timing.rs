@@ -133,6 +133,7 @@ impl Tally {
     pub fn timing(&self, key: &FailureKey) -> Timing {
         let counted = self.failing.get(key).copied().unwrap_or_default();
         let guarded = self.guarded_failing.get(key).copied().unwrap_or_default();
+        let is_guarded = counted == 0 && guarded > 0;
         let (failing, schedules) = match key.kind {
             // A race is told once by each worker.
             FailureKind::DataRace => return Timing::default(),
@@ -141,12 +142,13 @@ impl Tally {
                 (self.exit_codes.get(&code).copied().unwrap_or_default(), self.exit_codes.values().sum())
             }
             // Only guarded runs can fail so.
-            _ if counted == 0 && guarded > 0 => (guarded, self.guarded_ended),
+            _ if is_guarded => (guarded, self.guarded_ended),
             _ => (counted, self.ended),
         };
         let plain = self.plain.clone().flatten();
         let alike = plain.as_ref().and_then(|plain| plain.fails_like(key.kind));
-        Timing { failing, schedules, enough: self.is_enough(), plain, alike }
+        let enough = if is_guarded { self.is_all || schedules >= ENOUGH } else { self.is_enough() };
+        Timing { failing, schedules, enough, plain, alike }
     }
 
     /// The exit code that every run and the plain run ended with, if that is not 0: the program's normal one.

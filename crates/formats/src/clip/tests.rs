@@ -253,34 +253,34 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 33: expected a line that begins with `finding`, found none before the sections"
+        "line 37: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 14: expected one of [sites] [tracked] [steps] [events], found `[site]`"
+        "line 15: expected one of [sites] [tracked] [watched] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 29: `[tracked]` is there twice or too late; the order is [sites] [tracked] [steps] [events]"
+        "line 33: `[tracked]` is there twice or too late; the order is [sites] [tracked] [watched] [steps] [events]"
     );
-    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 16: expected site 1 to come next, found site 2");
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 17: expected site 1 to come next, found site 2");
     assert_eq!(
         error("account_ring.c:60:5", "account_ring.c"),
-        "line 15: expected a place such as `account.c:42:18`, found `account_ring.c`"
+        "line 16: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
-    assert_eq!(error(" | to->", " to->"), "line 16: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 21: expected one of the 3 sites above, found `@3`");
-    assert_eq!(error("8..16", "16..8"), "line 21: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 22: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 20: expected the end of the line, found `9`");
+    assert_eq!(error(" | to->", " to->"), "line 17: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 22: expected one of the 3 sites above, found `@3`");
+    assert_eq!(error("8..16", "16..8"), "line 22: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 23: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 21: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 20: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 21: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 26: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 26: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 31: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 30: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 30: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 30: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 35: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 34: expected an event kind, found a second blank");
 }
 
 #[test]

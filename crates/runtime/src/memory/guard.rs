@@ -5,9 +5,9 @@
 //! own, and when it is freed they are *closed*: an access to them is a fault, which the handler of signals takes for the
 //! use after free that it is. They are opened when the block leaves the quarantine.
 //!
-//! A block that lies apart costs about 6 µs: for a page that the kernel makes, and for a call that closes it. All other
-//! blocks together cost a run 0.3 µs each. So only some runs are guarded, and of many blocks only some lie apart in them:
-//! the first ones, and then ever fewer, the more there are.
+//! A block that lies apart costs about 5 µs: for a page that the kernel makes, and for a call that closes it. Any other
+//! costs 0.2 µs. So only some runs are guarded, and of many blocks only some lie apart in them: the first ones, and then
+//! ever fewer, the more there are.
 //!
 //! The blocks from before the first thread are there for all runs, guarded or not. Each page of theirs that a run writes
 //! to is copied, for 2.5 µs. So only the first few of them lie apart.

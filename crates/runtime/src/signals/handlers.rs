@@ -182,7 +182,7 @@ pub fn has_handler(signal: c_int) -> bool {
 
 /// Where the kernel delivers a signal to.
 unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    let caller = calls::entry_caller();
+    let (caller, users_stack_pointer) = (calls::entry_caller(), calls::users_stack_pointer());
     calls::enter_unseen();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
     let is_answered = unsafe {
@@ -193,7 +193,7 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     }
     // SAFETY: the kernel's description of the signal.
     if unsafe { takes_guard(signal, &*info, &*context, caller) } {
-        return;
+        return calls::go_on_in_call(users_stack_pointer);
     }
     // SAFETY: the kernel's description of the signal.
     let code = unsafe { (*info).si_code };
