@@ -22,7 +22,7 @@ use crate::schedule::carrier::Carrier;
 /// How many blocks from before the first thread lie apart.
 const FIRST_OF_SERVER: u64 = 16;
 /// How many blocks of a guarded run lie apart, before it is only some of them.
-const FIRST_OF_RUN: u64 = 256;
+const FIRST_OF_RUN: u64 = 128;
 
 /// The run is guarded. Handlers of signals ask.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn few_of_many_blocks_lie_apart() {
         assert_eq!(apart(Choice::First(16), 1000), 16);
-        assert_eq!(apart(Choice::Some(0), 256), 256);
-        assert_eq!(apart(Choice::Some(0), 512), 384);
-        assert!(apart(Choice::Some(0), 1_000_000) < 2_000);
+        assert_eq!(apart(Choice::Some(0), 128), 128);
+        assert_eq!(apart(Choice::Some(0), 256), 192);
+        assert!(apart(Choice::Some(0), 1_000_000) < 1_000);
     }
 }
