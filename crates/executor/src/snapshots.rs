@@ -76,10 +76,11 @@ impl Snapshots {
     /// Finds the deepest snapshot that `plan` can start from, puts back what it had written to the shared file, and
     /// returns its slot.
     ///
-    /// A run that learns what is shared always starts from the beginning, because it also learns on the way.
+    /// A run that learns what is shared always starts from the beginning, because it also learns on the way. So does a
+    /// guarded one: few are, and its heap is another.
     pub fn restore(&mut self, plan: &Plan, memory: &mut Memory, output: &File) -> Option<usize> {
         self.clock += 1;
-        if plan.learn {
+        if plan.learn || plan.guarded {
             return None;
         }
         let fits = |kept: &&mut Kept| begins_with(&plan.turns, &kept.turns) && *kept.plan == common(plan);
@@ -97,7 +98,7 @@ impl Snapshots {
         let control = memory.control();
         control.snapshots_taken.store(0, Ordering::Relaxed);
         let wanted: Vec<(u64, usize)> = match self.keep {
-            Some(keep) if !plan.learn => {
+            Some(keep) if !plan.learn && !plan.guarded => {
                 self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect()
             }
             _ => Vec::new(),

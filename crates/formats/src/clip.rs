@@ -5,7 +5,7 @@
 //! [`Clip`] implements [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) as one another's inverse:
 //!
 //! ```text
-//! threadbare clip 4
+//! threadbare clip 5
 //! directory ..
 //! target subjects/c/account_ring.c
 //! compiler-argument -DFIXED
@@ -17,6 +17,7 @@
 //! max-events 1000000
 //! spurious-wakeups 2
 //! outlasted-sleeps 1 1000000
+//! guarded-heap
 //!
 //! [sites]
 //! 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -52,7 +53,7 @@
 //! field   = "directory " text:path | "target " text | "compiler-argument " text | "argument " text
 //!         | "input " number:fingerprint " " text:path
 //!         | "finding " text | "message " text | "seed " number | "max-events " number
-//!         | "spurious-wakeups " number | "outlasted-sleeps " number " " number:nanoseconds
+//!         | "spurious-wakeups " number | "outlasted-sleeps " number " " number:nanoseconds | "guarded-heap"
 //! site    = index " " word:function " " word:file ":" line ":" column " " word:callee " " nth " | " text
 //!         | index " " number:address
 //! tracked = "global " word:symbol " " range | "heap " { "@" index " " } range
@@ -66,7 +67,8 @@
 //! - The fields come first, in any order, the arguments in theirs. All but arguments are there exactly once, and
 //!   `input` at most once: without it, standard input is empty.
 //!   `spurious-wakeups` at most once: without it, there are none. `outlasted-sleeps` likewise: how many sleeps may end
-//!   though others could run, and how long such a sleep may be.
+//!   though others could run, and how long such a sleep may be. `guarded-heap` at most once: freed memory is
+//!   inaccessible.
 //!   `directory` at most once: the directory that the program ran in and that the paths of target and input begin
 //!   at, as seen from the clip's own. Without it, that is where `replay` is called.
 //! - The sections come in the order above; one that is empty may be left out. Sites are numbered from 0, and
@@ -85,7 +87,7 @@
 //! and kinds that are not known are errors too, never skipped: a clip that is half understood would replay
 //! something else. So whatever is added bumps [`VERSION`].
 //!
-//! Versions 1 to 3 are still read. Version 3 had no watched places. Versions 1 and 2 had no `directory` and no outlasted sleeps. Version 1 had no form for a site
+//! Versions 1 to 4 are still read. Version 4 had no guarded heap. Version 3 had no watched places either. Versions 1 and 2 had no `directory` and no outlasted sleeps. Version 1 had no form for a site
 //! that is an address: it wrote the address as the function, such as `0x7ffff7e01234`, and left all else empty.
 
 mod parse;
@@ -100,7 +102,7 @@ use self::text::{Object, Text, Word};
 use threadbare_trace::{EventKind, Outlasting, Site, ThreadId, index_types};
 
 /// The version of the text form.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// The oldest version that is still read.
 pub const OLDEST_VERSION: u32 = 1;
 
@@ -132,6 +134,8 @@ pub struct Clip {
     pub spurious: u32,
     /// Sleeps that may end though others could run.
     pub outlasting: Outlasting,
+    /// Freed heap memory is inaccessible.
+    pub guarded: bool,
     /// The places that the rest refers to by index.
     pub sites: Vec<ClipSite>,
     pub tracked: Vec<ClipExtent>,
@@ -236,6 +240,9 @@ impl fmt::Display for Clip {
         }
         if self.outlasting != Outlasting::NONE {
             writeln!(f, "outlasted-sleeps {} {}", self.outlasting.sleeps, self.outlasting.longest)?;
+        }
+        if self.guarded {
+            writeln!(f, "guarded-heap")?;
         }
         writeln!(f, "\n[sites]")?;
         for (index, site) in self.sites.iter().enumerate() {

@@ -60,6 +60,7 @@ pub fn clip(program: &Program, plan: &Plan, trace: &Trace, origin: &Origin) -> C
         max_events: plan.max_events,
         spurious: plan.spurious,
         outlasting: plan.outlasting,
+        guarded: plan.guarded,
         sites: sites.list,
         tracked,
         watched,
@@ -206,6 +207,7 @@ pub fn resolve(clip: &Clip, program: &Program) -> Result<Plan, Unresolved> {
         max_events: clip.max_events,
         spurious: clip.spurious,
         outlasting: clip.outlasting,
+        guarded: clip.guarded,
         seed: clip.seed,
         ..Plan::default()
     })

@@ -29,6 +29,8 @@ pub struct Outcome {
     pub failures: Vec<(FailureKey, Plan)>,
     /// The plan of a run that was stopped.
     pub stopped: Option<Plan>,
+    /// What came of the same schedule with freed memory inaccessible, if it was run so and came to its end.
+    pub guarded: Option<Guarded>,
     /// What the strategy is told.
     pub feedback: Feedback,
 }
@@ -37,6 +39,12 @@ impl Outcome {
     pub fn ended(&self) -> &RunEnd {
         &self.feedback.ended
     }
+}
+
+/// What came of a schedule that was run again with freed memory inaccessible.
+pub struct Guarded {
+    /// What failed, with a plan that forces the same schedule.
+    pub failure: Option<(FailureKey, Plan)>,
 }
 
 /// Why a run was not made.
@@ -134,7 +142,7 @@ fn make(
     let Job { number, schedule, time } = job;
     worker.set_time_limit(time);
     let run = run_schedule(worker, &schedule).map_err(NotMade::Run)?;
-    let outcome = Outcome {
+    let mut outcome = Outcome {
         number,
         token: schedule.token,
         method: schedule.method,
@@ -142,9 +150,46 @@ fn make(
         failures: failures(&run, &schedule.plan, told),
         stopped: is_stopped(run.ended()).then(|| schedule.plan.clone()),
         feedback: Feedback::of(&run, &schedule),
+        guarded: None,
     };
+    if is_guarded(number) && is_worth_guarding(outcome.ended()) {
+        outcome.guarded = guarded(worker, &schedule.plan)?;
+    }
     worker.rest();
     Ok(outcome)
+}
+
+/// So many of the first schedules are also run guarded. A program without threads has no more than three runs.
+const FIRST_GUARDED: u64 = 3;
+/// One schedule in so many is also run guarded after that.
+const GUARDED: u64 = 16;
+
+/// Whether the schedule of the `number`-th run (from 0) is run again with freed memory inaccessible.
+///
+/// It is a second run, and the strategy is not told of it: addresses are others then, and so is the state of a program
+/// that has an address in it. A search that goes on from states would be led astray.
+fn is_guarded(number: u64) -> bool {
+    number < FIRST_GUARDED || number.is_multiple_of(GUARDED)
+}
+
+/// A run that failed has shown something already, and one that took too long would do so again.
+fn is_worth_guarding(ended: &RunEnd) -> bool {
+    match ended {
+        End::Finished | End::EventBound => true,
+        ended => matches!(ended.failure_kind(), Some(FailureKind::ExitCode(_))),
+    }
+}
+
+/// Runs `plan` once more, guarded; `None` if that run does not come to its end.
+fn guarded(worker: &mut Worker, plan: &Plan) -> Result<Option<Guarded>, NotMade> {
+    let plan = Plan { guarded: true, learn: false, decisions: false, races: false, ..plan.clone() };
+    let run = match worker.run(&plan) {
+        Err(RunError::Cancelled | RunError::Late) => return Ok(None),
+        run => run.map_err(NotMade::Run)?,
+    };
+    let failure = run.failure().map(|key| (key, Plan { turns: Vec::new(), steps: run.steps(), ..plan }));
+    let has_ended = failure.is_some() || *run.ended() == End::Finished;
+    Ok(has_ended.then_some(Guarded { failure }))
 }
 
 fn is_stopped(ended: &RunEnd) -> bool {

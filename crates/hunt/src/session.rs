@@ -290,7 +290,8 @@ impl<'a> Session<'a> {
         if self.config.reports_failures() || outcome.feedback.threads.len() == 1 {
             self.tally.count(&outcome);
             self.release(false)?;
-            for (failure, failing) in &outcome.failures {
+            let guarded = outcome.guarded.iter().filter_map(|guarded| guarded.failure.as_ref());
+            for (failure, failing) in outcome.failures.iter().chain(guarded) {
                 self.handle_failure(failure, failing, &outcome)?;
             }
             self.look_at_stopped(&outcome)?;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use threadbare_executor::{FailureKey, Limits, PlainEnd, PlainRun, Target};
 use threadbare_trace::{End, FailureKind};
 
-use crate::pool::Outcome;
+use crate::pool::{Guarded, Outcome};
 
 /// How often a failure was seen, and what that says.
 #[derive(Clone, Debug, Default)]
@@ -79,6 +79,9 @@ pub struct Tally {
     /// Runs that came to their end, or failed.
     ended: u64,
     failing: HashMap<FailureKey, u64>,
+    /// The same for guarded runs.
+    guarded_ended: u64,
+    guarded_failing: HashMap<FailureKey, u64>,
     /// Runs by exit code, among those that came to their end.
     exit_codes: BTreeMap<i32, u64>,
     /// There are no other schedules.
@@ -103,6 +106,12 @@ impl Tally {
         for (key, _) in own {
             *self.failing.entry(key.clone()).or_default() += 1;
         }
+        if let Some(Guarded { failure }) = &outcome.guarded {
+            self.guarded_ended += 1;
+            if let Some((key, _)) = failure {
+                *self.guarded_failing.entry(key.clone()).or_default() += 1;
+            }
+        }
     }
 
     /// Every schedule was tried.
@@ -123,6 +132,8 @@ impl Tally {
     /// What is known of this failure so far.
     pub fn timing(&self, key: &FailureKey) -> Timing {
         let counted = self.failing.get(key).copied().unwrap_or_default();
+        let guarded = self.guarded_failing.get(key).copied().unwrap_or_default();
+        let is_guarded = counted == 0 && guarded > 0;
         let (failing, schedules) = match key.kind {
             // A race is told once by each worker.
             FailureKind::DataRace => return Timing::default(),
@@ -130,11 +141,14 @@ impl Tally {
             FailureKind::ExitCode(code) => {
                 (self.exit_codes.get(&code).copied().unwrap_or_default(), self.exit_codes.values().sum())
             }
+            // Only guarded runs can fail so.
+            _ if is_guarded => (guarded, self.guarded_ended),
             _ => (counted, self.ended),
         };
         let plain = self.plain.clone().flatten();
         let alike = plain.as_ref().and_then(|plain| plain.fails_like(key.kind));
-        Timing { failing, schedules, enough: self.is_enough(), plain, alike }
+        let enough = if is_guarded { self.is_all || schedules >= ENOUGH } else { self.is_enough() };
+        Timing { failing, schedules, enough, plain, alike }
     }
 
     /// The exit code that every run and the plain run ended with, if that is not 0: the program's normal one.

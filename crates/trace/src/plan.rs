@@ -26,6 +26,9 @@ pub struct Plan {
     pub watched: Vec<Watched>,
     /// Also find out which other memory is shared, for later plans. Does not change the schedule.
     pub learn: bool,
+    /// Make freed heap memory inaccessible, so that code which is not instrumented is seen to use it. Blocks lie at other
+    /// addresses then.
+    pub guarded: bool,
     /// Record data races. In a data race two threads stand before accesses to the same memory, and one of them writes.
     pub races: bool,
     /// End the run at a data race between these two addresses of code. The smaller address comes first.
@@ -55,6 +58,7 @@ impl Default for Plan {
             tracked: Tracked::default(),
             watched: Vec::new(),
             learn: false,
+            guarded: false,
             races: false,
             race: None,
             functions: false,

@@ -15,6 +15,7 @@ const FLAG_FUNCTIONS: u64 = 4;
 const FLAG_RACE: u64 = 8;
 const FLAG_RACES: u64 = 16;
 const FLAG_DECISIONS: u64 = 32;
+const FLAG_GUARDED: u64 = 64;
 
 /// A plan as words, for the shared file.
 pub fn encode_plan(plan: &Plan) -> Vec<u64> {
@@ -24,7 +25,8 @@ pub fn encode_plan(plan: &Plan) -> Vec<u64> {
             | (u64::from(plan.functions) * FLAG_FUNCTIONS)
             | (u64::from(plan.race.is_some()) * FLAG_RACE)
             | (u64::from(plan.races) * FLAG_RACES)
-            | (u64::from(plan.decisions) * FLAG_DECISIONS),
+            | (u64::from(plan.decisions) * FLAG_DECISIONS)
+            | (u64::from(plan.guarded) * FLAG_GUARDED),
         plan.max_events,
         plan.seed,
         u64::from(plan.spurious),
@@ -176,6 +178,7 @@ pub fn decode_plan(words: &[u64]) -> Result<Plan, Garbled> {
         tracked,
         watched,
         learn: flags & FLAG_LEARN != 0,
+        guarded: flags & FLAG_GUARDED != 0,
         races: flags & FLAG_RACES != 0,
         race,
         functions: flags & FLAG_FUNCTIONS != 0,

@@ -117,7 +117,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     let outlasting = any::<(u32, u64)>().prop_map(|(sleeps, longest)| Outlasting { sleeps, longest });
     let numbers =
         (any::<u64>(), any::<u64>(), any::<u32>(), outlasting, proptest::option::of(any::<[u64; 2]>()));
-    (steps, policy(), vec(extent(), 0..6), any::<[bool; 5]>(), numbers).prop_map(
+    (steps, policy(), vec(extent(), 0..6), any::<[bool; 6]>(), numbers).prop_map(
         |(
             (turns, steps, watched),
             policy,
@@ -125,7 +125,7 @@ fn plan() -> impl Strategy<Value = Plan> {
             flags,
             (max_events, seed, spurious, outlasting, race),
         )| {
-            let [strict, learn, functions, decisions, races] = flags;
+            let [strict, learn, functions, decisions, races, guarded] = flags;
             Plan {
                 turns,
                 decisions,
@@ -139,6 +139,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 tracked: extents.into_iter().collect(),
                 watched,
                 learn,
+                guarded,
                 functions,
                 max_events,
                 seed,

@@ -9,3 +9,4 @@ mod subjects;
 mod support;
 mod trouble;
 mod trust;
+mod unseen;

@@ -22,3 +22,5 @@ mod subjects;
 mod support;
 mod timing;
 mod trust;
+mod unseen;
+mod upgrade;

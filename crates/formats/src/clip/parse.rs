@@ -106,6 +106,7 @@ struct Fields {
     max_events: Option<u64>,
     spurious: Option<u32>,
     outlasting: Option<Outlasting>,
+    guarded: Option<()>,
 }
 
 impl Fields {
@@ -129,6 +130,7 @@ impl Fields {
             "max-events" => set(&mut self.max_events, key, number(value, "a number of events")?),
             "spurious-wakeups" => set(&mut self.spurious, key, number(value, "a number of wake-ups")?),
             "outlasted-sleeps" => set(&mut self.outlasting, key, outlasting(value)?),
+            "guarded-heap" if value.is_empty() => set(&mut self.guarded, key, ()),
             _ => Err(format!("expected a field such as `target` or `seed`, found `{key}`")),
         }
     }
@@ -148,6 +150,7 @@ impl Fields {
             max_events: self.max_events.ok_or_else(|| missing("max-events"))?,
             spurious: self.spurious.unwrap_or(0),
             outlasting: self.outlasting.unwrap_or_default(),
+            guarded: self.guarded.is_some(),
             sites: lists.sites,
             tracked: lists.tracked,
             watched: lists.watched,

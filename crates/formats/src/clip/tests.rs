@@ -9,7 +9,7 @@ use threadbare_trace::arbitrary::{kind, number, text, thread};
 
 /// What the module's documentation shows.
 const EXAMPLE: &str = "\
-threadbare clip 4
+threadbare clip 5
 directory ..
 target subjects/c/account_ring.c
 compiler-argument -DFIXED
@@ -21,6 +21,7 @@ seed 0
 max-events 1000000
 spurious-wakeups 2
 outlasted-sleeps 1 1000000
+guarded-heap
 
 [sites]
 0 main account_ring.c:60:5 pthread_create 0 | pthread_create(&thread, 0, transfer, 0);
@@ -81,6 +82,7 @@ fn example() -> Clip {
         max_events: 1_000_000,
         spurious: 2,
         outlasting: Outlasting { sleeps: 1, longest: 1_000_000 },
+        guarded: true,
         sites: vec![
             site("main", 60, 5, "pthread_create", "pthread_create(&thread, 0, transfer, 0);"),
             site("transfer", 42, 18, "__tsan_write4", "to->amount = amount + 100;"),
@@ -164,13 +166,16 @@ fn version_1_is_still_read() {
     assert!(site("0x7ffff7e01234").is_err(), "the short form is of version 2");
 }
 
-/// Protects clips of users: version 2 had no directory, and version 3 no watched places.
+/// Protects clips of users: version 2 had no directory, version 3 no watched places, and version 4 no guarded heap.
 #[test]
-fn versions_2_and_3_are_still_read() {
-    let unwatched = EXAMPLE.replace("[watched]\n@1\n\n", "");
-    let clip = Clip { watched: Vec::new(), ..example() };
-    assert_eq!(unwatched.replace("clip 4", "clip 3").parse(), Ok(clip.clone()));
-    let older = unwatched.replace("clip 4\ndirectory ..\n", "clip 2\n");
+fn versions_2_to_4_are_still_read() {
+    let unguarded = EXAMPLE.replace("guarded-heap\n", "");
+    let clip = Clip { guarded: false, ..example() };
+    assert_eq!(unguarded.replace("clip 5", "clip 4").parse(), Ok(clip.clone()));
+    let unwatched = unguarded.replace("[watched]\n@1\n\n", "");
+    let clip = Clip { watched: Vec::new(), ..clip };
+    assert_eq!(unwatched.replace("clip 5", "clip 3").parse(), Ok(clip.clone()));
+    let older = unwatched.replace("clip 5\ndirectory ..\n", "clip 2\n");
     assert_eq!(older.parse(), Ok(Clip { directory: None, ..clip }));
 }
 
@@ -219,12 +224,12 @@ fn errors_say_which_line_and_what_was_expected() {
         EXAMPLE.replacen(from, to, 1).parse::<Clip>().expect_err("the clip is broken").to_string()
     };
     assert_eq!(
-        error("clip 4", "clip 5"),
-        "line 1: the clip is of version 5, and this build of Threadbare reads versions up to 4"
+        error("clip 5", "clip 6"),
+        "line 1: the clip is of version 6, and this build of Threadbare reads versions up to 5"
     );
     assert_eq!(
         error("threadbare", "\nthreadbare"),
-        "line 1: expected a clip, which begins with `threadbare clip 4`"
+        "line 1: expected a clip, which begins with `threadbare clip 5`"
     );
     assert_eq!(
         error("argument 2", "arguments 2"),
@@ -248,34 +253,34 @@ fn errors_say_which_line_and_what_was_expected() {
     );
     assert_eq!(
         error("finding assertion", ""),
-        "line 36: expected a line that begins with `finding`, found none before the sections"
+        "line 37: expected a line that begins with `finding`, found none before the sections"
     );
     assert_eq!(
         error("[sites]", "[site]"),
-        "line 14: expected one of [sites] [tracked] [watched] [steps] [events], found `[site]`"
+        "line 15: expected one of [sites] [tracked] [watched] [steps] [events], found `[site]`"
     );
     assert_eq!(
         error("[events]", "[tracked]"),
-        "line 32: `[tracked]` is there twice or too late; the order is [sites] [tracked] [watched] [steps] [events]"
+        "line 33: `[tracked]` is there twice or too late; the order is [sites] [tracked] [watched] [steps] [events]"
     );
-    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 16: expected site 1 to come next, found site 2");
+    assert_eq!(error("\n1 transfer", "\n2 transfer"), "line 17: expected site 1 to come next, found site 2");
     assert_eq!(
         error("account_ring.c:60:5", "account_ring.c"),
-        "line 15: expected a place such as `account.c:42:18`, found `account_ring.c`"
+        "line 16: expected a place such as `account.c:42:18`, found `account_ring.c`"
     );
-    assert_eq!(error(" | to->", " to->"), "line 16: expected `|` and the source line, found `to->amount`");
-    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 21: expected one of the 3 sites above, found `@3`");
-    assert_eq!(error("8..16", "16..8"), "line 21: expected a range of bytes such as `8..16`, found `16..8`");
-    assert_eq!(error("stack 0.1", "stack 1"), "line 22: `1` is not a thread id (such as 0 or 0.2.1)");
-    assert_eq!(error("0..80", "0..80 9"), "line 20: expected the end of the line, found `9`");
+    assert_eq!(error(" | to->", " to->"), "line 17: expected `|` and the source line, found `to->amount`");
+    assert_eq!(error("@0 @1 8..16", "@0 @3 8..16"), "line 22: expected one of the 3 sites above, found `@3`");
+    assert_eq!(error("8..16", "16..8"), "line 22: expected a range of bytes such as `8..16`, found `16..8`");
+    assert_eq!(error("stack 0.1", "stack 1"), "line 23: `1` is not a thread id (such as 0 or 0.2.1)");
+    assert_eq!(error("0..80", "0..80 9"), "line 21: expected the end of the line, found `9`");
     assert_eq!(
         error("global", "static"),
-        "line 20: expected `global`, `heap`, `stack` or `memory`, found `static`"
+        "line 21: expected `global`, `heap`, `stack` or `memory`, found `static`"
     );
-    assert_eq!(error("until write", "before write"), "line 29: expected `until`, found `before`");
-    assert_eq!(error("@1 #2", "@1"), "line 29: expected `#` and which occurrence, found the end of the line");
-    assert_eq!(error("begin", "start"), "line 34: expected an event kind such as `write`, found `start`");
-    assert_eq!(error("0 fork", "0  fork"), "line 33: expected an event kind, found a second blank");
+    assert_eq!(error("until write", "before write"), "line 30: expected `until`, found `before`");
+    assert_eq!(error("@1 #2", "@1"), "line 30: expected `#` and which occurrence, found the end of the line");
+    assert_eq!(error("begin", "start"), "line 35: expected an event kind such as `write`, found `start`");
+    assert_eq!(error("0 fork", "0  fork"), "line 34: expected an event kind, found a second blank");
 }
 
 #[test]
@@ -390,6 +395,7 @@ fn clip() -> impl Strategy<Value = Clip> {
                 max_events,
                 spurious: seed as u32,
                 outlasting: Outlasting { sleeps: (seed >> 32) as u32, longest: max_events },
+                guarded: seed % 2 == 1,
                 sites,
                 tracked,
                 watched,

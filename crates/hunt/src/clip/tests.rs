@@ -115,6 +115,7 @@ fn a_plan_comes_back_from_its_clip() {
         max_events: 77,
         spurious: 1,
         outlasting: Outlasting { sleeps: 1, longest: 5 },
+        guarded: true,
         seed: 5,
         ..Plan::default()
     };

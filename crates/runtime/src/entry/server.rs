@@ -10,7 +10,7 @@ use crate::entry::log;
 use crate::entry::process::{self, die};
 use crate::hooks::accesses::{LEARN, LOOK, WATCH};
 use crate::hooks::watched;
-use crate::memory::{heap, learn, shadow};
+use crate::memory::{guard, heap, learn, shadow};
 use crate::os::{channels, children, files, identity, io, leftovers, randomness, system};
 use crate::schedule::follower::{self, Follower};
 use crate::schedule::{scheduler, snapshots, state};
@@ -141,6 +141,10 @@ fn start_run() {
         if let Extent::Fixed { start, len } = *extent {
             shadow::set(start, len, true);
         }
+    }
+    match plan.guarded {
+        true => heap::guard(),
+        false => guard::stay_off(),
     }
     heap::track(plan.tracked.extents());
     watched::watch(&plan.watched);

@@ -8,7 +8,9 @@ use std::fmt;
 
 use threadbare_trace::{FailureKind, ThreadIndex};
 
+use crate::active;
 use crate::entry::log;
+use crate::entry::modules::users_call;
 use crate::memory::{heap, learn, shadow};
 use crate::schedule::context;
 use crate::schedule::ending::fail;
@@ -25,6 +27,23 @@ pub fn check(address: u64, size: u64, what: fmt::Arguments<'_>, pc: u64) {
         heap::check(address, size, what, pc);
     }
     check_stack(address, size, what, pc);
+}
+
+/// The kernel is about to read these bytes for the program. It would read freed memory as well, or say that there is
+/// none if the run is guarded.
+pub fn check_source(address: u64, size: u64, pc: u64) {
+    check_for_kernel(address, size, "read", pc);
+}
+
+/// The kernel is about to write up to so many bytes for the program. It may write fewer, so only the first one is sure.
+pub fn check_target(address: u64, size: u64, pc: u64) {
+    check_for_kernel(address, size.min(1), "write", pc);
+}
+
+fn check_for_kernel(address: u64, size: u64, verb: &str, pc: u64) {
+    if active() && shadow::is_tracked(address, size) {
+        heap::check(address, size, format_args!("{verb} by the kernel"), users_call(pc));
+    }
 }
 
 /// What a function may use below its stack pointer.

@@ -12,6 +12,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_void;
 use std::fmt;
+use std::ops::Range;
 
 use threadbare_trace::{End, EventKind, Extent, Failure, FailureKind, Related, Role};
 use threadbare_wire::CodePlace;
@@ -21,7 +22,7 @@ use crate::hash::Hasher;
 use crate::hooks::calls;
 use crate::memory::layout::{self, HEAP, HEAP_BYTES, HEAP_PAGES};
 use crate::memory::spans::{Block, By, HEADER, Spans};
-use crate::memory::{arena, learn, shadow};
+use crate::memory::{arena, guard, learn, shadow};
 use crate::os::system;
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{fail, finish, here};
@@ -120,7 +121,8 @@ fn block_at(address: u64) -> Option<&'static Block> {
     SPANS.with(|spans| spans.block_at(address))
 }
 
-fn contains(address: u64) -> bool {
+/// The address lies in the region of the heap.
+pub fn contains(address: u64) -> bool {
     SPANS.with(|spans| spans.contains(address))
 }
 
@@ -136,7 +138,12 @@ pub fn allocate(size: u64, align: u64, zero: bool, pc: u64) -> *mut c_void {
     if OURS.get() {
         return arena::allocate(size, align).cast();
     }
-    let Some((block, fresh)) = SPANS.with(|spans| spans.allocate(size, align)) else {
+    let is_apart = guard::chooses();
+    let got = SPANS.with(|spans| match is_apart {
+        true => spans.allocate_apart(size, align),
+        false => spans.allocate(size, align),
+    });
+    let Some((block, fresh)) = got else {
         system::set_errno(libc::ENOMEM);
         return std::ptr::null_mut();
     };
@@ -195,10 +202,40 @@ pub unsafe fn release(address: u64, pc: u64) {
     learn::freed(block.start(), block.size());
     block.set_freed(by(pc));
     shadow::set(block.start(), block.size(), true);
+    guard::close(pages_of(block));
     QUARANTINE.with(|quarantine| quarantine.add(block));
     while let Some(oldest) = QUARANTINE.with(Quarantine::take_oldest) {
+        guard::give_back(pages_of(oldest));
         // SAFETY: a block comes into the quarantine once, when the program frees it, and leaves it here.
         SPANS.with(|spans| unsafe { spans.release(oldest) });
+    }
+}
+
+/// The pages of a block that is apart.
+fn pages_of(block: &Block) -> Option<Range<u64>> {
+    // SAFETY: the block is the heap's.
+    SPANS.with(|spans| unsafe { spans.is_apart(block).then(|| spans.extent(block)) })
+}
+
+/// The run is guarded: what was freed before it began is inaccessible too.
+pub fn guard() {
+    guard::start();
+    QUARANTINE.with(|quarantine| quarantine.blocks.iter().for_each(|block| guard::close(pages_of(block))));
+}
+
+/// The pages of the freed block around `address`, if that is inaccessible.
+pub fn closed_pages(address: u64) -> Option<Range<u64>> {
+    block_at(address).filter(|block| guard::is_on() && !block.is_live()).and_then(pages_of)
+}
+
+/// Code that tells the runtime nothing has accessed `address`, which is inaccessible.
+pub fn fail_at_closed(address: u64, verb: &str, at: CodePlace) -> ! {
+    match block_at(address) {
+        Some(block) => {
+            let (kind, message) = describe(block, address, 1, format_args!("{verb}"));
+            fail_with(block, kind, at, message)
+        }
+        None => finish(&End::Failed(Failure::new(FailureKind::UseAfterFree, verb, at))),
     }
 }
 
@@ -208,26 +245,26 @@ fn live_block(address: u64, verb: &str, pc: u64) -> &'static Block {
         Some(block) if block.start() == address && block.is_live() => block,
         Some(block) if block.start() == address => {
             let message = format!("a block of {} bytes is {verb} again", block.size());
-            fail_with(block, FailureKind::DoubleFree, pc, message)
+            fail_with(block, FailureKind::DoubleFree, here(pc), message)
         }
         Some(block) if block.is_live() && address > block.start() && address < block.end() => {
             let (offset, whole) = (address - block.start(), block.size());
             let message = format!("what is {verb} lies {offset} bytes into a block of {whole} bytes");
-            fail_with(block, FailureKind::InvalidFree, pc, message)
+            fail_with(block, FailureKind::InvalidFree, here(pc), message)
         }
         _ => fail(FailureKind::InvalidFree, pc, &format!("what is {verb} is not the start of a block")),
     }
 }
 
 /// Ends the run, and says who allocated the block and, if it was freed, who did that.
-fn fail_with(block: &Block, kind: FailureKind, pc: u64, message: String) -> ! {
+fn fail_with(block: &Block, kind: FailureKind, at: CodePlace, message: String) -> ! {
     let related = |role, by: By| {
         let at = CodePlace { thread: by.thread, stack: by.stack, pc: by.pc };
         Related { role, at }
     };
     let freed = (!block.is_live()).then(|| related(Role::Freed, block.freed()));
     let related = [related(Role::Allocated, block.allocated())].into_iter().chain(freed).collect();
-    finish(&End::Failed(Failure { kind, message, at: here(pc), related }))
+    finish(&End::Failed(Failure { kind, message, at, related }))
 }
 
 /// The program does `what` to these bytes: they must lie in a live block, if they lie in the heap at all.
@@ -237,17 +274,23 @@ pub fn check(address: u64, size: u64, what: fmt::Arguments<'_>, pc: u64) {
     }
     let Some(block) = block_at(address) else { return };
     // The header of a block is what follows the block before it, if there is one.
-    let header = std::ptr::from_ref(block) as u64;
-    let before = block_at(header - 1).filter(|before| before.start() != 0);
+    // SAFETY: the block is the heap's.
+    let first = SPANS.with(|spans| unsafe { spans.extent(block) }).start;
+    let before = block_at(first - 1).filter(|before| before.start() != 0);
     let block = match before {
-        Some(before) if address < header + HEADER => before,
+        Some(before) if address < first + HEADER => before,
         _ => block,
     };
-    let (start, end) = (block.start(), block.end());
-    if block.is_live() && address >= start && address + size <= end {
+    if block.is_live() && address >= block.start() && address + size <= block.end() {
         return;
     }
-    let whole = block.size();
+    let (kind, message) = describe(block, address, size, what);
+    fail_with(block, kind, here(pc), message)
+}
+
+/// What is wrong with doing `what` to these bytes, which do not lie in a live block. `block` is the nearest one.
+fn describe(block: &Block, address: u64, size: u64, what: fmt::Arguments<'_>) -> (FailureKind, String) {
+    let (start, end, whole) = (block.start(), block.end(), block.size());
     if block.is_live() || address < start || address >= end {
         let (distance, side) = match address.checked_sub(end) {
             Some(past) => (past, "after the end"),
@@ -255,11 +298,10 @@ pub fn check(address: u64, size: u64, what: fmt::Arguments<'_>, pc: u64) {
             None => (start - address, "before the start"),
         };
         let message = format!("{what}, {distance} bytes {side} of a block of {whole} bytes");
-        fail_with(block, FailureKind::HeapOverflow, pc, message);
+        return (FailureKind::HeapOverflow, message);
     }
     let offset = address - start;
-    let message = format!("{what}, {offset} bytes into a freed block of {whole} bytes");
-    fail_with(block, FailureKind::UseAfterFree, pc, message)
+    (FailureKind::UseAfterFree, format!("{what}, {offset} bytes into a freed block of {whole} bytes"))
 }
 
 /// Moves a block to a larger or smaller one.

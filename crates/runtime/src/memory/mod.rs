@@ -5,6 +5,7 @@
 
 pub mod arena;
 pub mod gone;
+pub mod guard;
 pub mod heap;
 pub mod layout;
 pub mod learn;

@@ -3,6 +3,9 @@
 //! Memory is handed out in pages of 64 KiB. Small blocks share a page with others of their size class, large
 //! ones have pages of their own. A side table says which span a page belongs to, so that the block around any
 //! address is found by arithmetic. Freed blocks are reused last in, first out.
+//!
+//! A block may also be put *apart*: no other block is on its pages of the processor, and its header is not there either.
+//! So its memory can be made inaccessible (see [`guard`](crate::memory::guard)).
 
 use std::cell::Cell;
 
@@ -17,7 +20,7 @@ pub struct By {
     pub thread: ThreadIndex,
 }
 
-/// What is known of a block; lies just before it.
+/// What is known of a block; lies just before it, or at the start of the span if the block is apart.
 #[repr(C, align(16))]
 pub struct Block {
     start: Cell<u64>,
@@ -78,16 +81,41 @@ struct Span {
     unused: u64,
 }
 
+impl Span {
+    /// From the start of the span to the memory of its first block.
+    fn first(&self) -> u64 {
+        first_of(self.class as usize)
+    }
+
+    /// From one header to the next.
+    fn header_stride(&self) -> u64 {
+        if is_apart(self.class as usize) { HEADER } else { self.stride }
+    }
+
+    /// The block with this index.
+    ///
+    /// # Safety
+    /// The span is one that `grow` wrote, and has so many blocks.
+    unsafe fn block(&self, index: u64) -> &'static Block {
+        let header = std::ptr::from_ref(self) as u64 + SPAN_HEADER + index * self.header_stride();
+        // SAFETY: the caller's promise: `grow` made a header for each of the span's blocks.
+        unsafe { &*(header as *const Block) }
+    }
+}
+
 pub struct Spans {
     base: u64,
     bytes: u64,
     /// One `u32` for each page: 1 + the first page of its span, or 0.
     pages: u64,
     next_page: u64,
-    free: [u64; CLASSES],
+    /// The first free block of each class; then the same for blocks that are apart.
+    free: [u64; 2 * CLASSES],
 }
 
 const PAGE: u64 = 64 << 10;
+/// The pages that the processor protects.
+const SMALL_PAGE: u64 = 4 << 10;
 pub const HEADER: u64 = size_of::<Block>() as u64;
 const SPAN_HEADER: u64 = size_of::<Span>() as u64;
 const CLASSES: usize = 160;
@@ -105,6 +133,21 @@ fn class_of(bytes: u64) -> (usize, u64) {
     ((power * 4 + step - 20) as usize, rounded)
 }
 
+/// The same for a block that is apart.
+fn class_apart(bytes: u64) -> (usize, u64) {
+    let (class, rounded) = class_of(bytes.max(SMALL_PAGE));
+    (CLASSES + class, rounded.next_multiple_of(SMALL_PAGE))
+}
+
+const fn is_apart(class: usize) -> bool {
+    class >= CLASSES
+}
+
+/// From the start of a span of this class to the memory of its first block.
+const fn first_of(class: usize) -> u64 {
+    if is_apart(class) { SMALL_PAGE } else { SPAN_HEADER }
+}
+
 impl Spans {
     /// An allocator for the `bytes` of memory at `base`, which keeps its page table at `pages`.
     ///
@@ -112,7 +155,7 @@ impl Spans {
     /// Before it is used, both are mapped and all zeroes, for good. Nobody but this allocator and those whom it hands
     /// blocks to uses them.
     pub const unsafe fn new(base: u64, bytes: u64, pages: u64) -> Spans {
-        Spans { base, bytes, pages, next_page: 0, free: [0; CLASSES] }
+        Spans { base, bytes, pages, next_page: 0, free: [0; 2 * CLASSES] }
     }
 
     /// The bytes of page table this allocator needs mapped at its `pages` address.
@@ -127,12 +170,23 @@ impl Spans {
     /// A block of `size` bytes, aligned to `align` (a power of two), or `None` when the region is used up.
     /// The second value says that its memory is fresh, hence zero.
     pub fn allocate(&mut self, size: u64, align: u64) -> Option<(&'static Block, bool)> {
+        let (class, stride) = class_of(self.room(size, align)?);
+        self.take(class, stride, size, align)
+    }
+
+    /// The same, and the block is apart.
+    pub fn allocate_apart(&mut self, size: u64, align: u64) -> Option<(&'static Block, bool)> {
+        let (class, stride) = class_apart(self.room(size, align)?);
+        self.take(class, stride, size, align)
+    }
+
+    /// The bytes that such a block takes, with as much before it as a header has.
+    fn room(&self, size: u64, align: u64) -> Option<u64> {
         let slack = if align > 16 { align } else { 0 };
-        let wanted = size.checked_add(HEADER + slack)?;
-        if wanted > self.bytes {
-            return None;
-        }
-        let (class, stride) = class_of(wanted);
+        size.checked_add(HEADER + slack).filter(|&wanted| wanted <= self.bytes)
+    }
+
+    fn take(&mut self, class: usize, stride: u64, size: u64, align: u64) -> Option<(&'static Block, bool)> {
         if self.free[class] == 0 {
             self.grow(class, stride)?;
         }
@@ -141,7 +195,9 @@ impl Spans {
         let block = unsafe { &*(header as *const Block) };
         self.free[class] = block.next.get();
         let fresh = block.start() == 0;
-        block.start.set((header + HEADER).next_multiple_of(align.max(16)));
+        // SAFETY: the block is this allocator's.
+        let memory = if is_apart(class) { unsafe { self.extent(block) }.start } else { header };
+        block.start.set((memory + HEADER).next_multiple_of(align.max(16)));
         block.size.set(size);
         block.live.set(true);
         Some((block, fresh))
@@ -149,25 +205,26 @@ impl Spans {
 
     /// Adds a span of blocks to the free list of `class`.
     fn grow(&mut self, class: usize, stride: u64) -> Option<()> {
-        let pages = (SPAN_HEADER + stride).div_ceil(PAGE);
+        let pages = (first_of(class) + stride).div_ceil(PAGE);
         let first = self.next_page;
         if (first + pages) * PAGE > self.bytes {
             return None;
         }
         self.next_page += pages;
         let start = self.base + first * PAGE;
-        let blocks = if pages > 1 { 1 } else { (PAGE - SPAN_HEADER) / stride };
+        let blocks = if pages > 1 { 1 } else { (PAGE - first_of(class)) / stride };
         // SAFETY: the pages were never handed out, and lie in the region that was reserved for this allocator.
         unsafe {
-            (start as *mut Span).write(Span { stride, blocks, class: class as u64, unused: 0 });
+            let span = start as *mut Span;
+            span.write(Span { stride, blocks, class: class as u64, unused: 0 });
             for page in first..first + pages {
                 ((self.pages + page * 4) as *mut u32).write(first as u32 + 1);
             }
             // Last block first, so that blocks are handed out in the order of their addresses.
             for index in (0..blocks).rev() {
-                let header = start + SPAN_HEADER + index * stride;
-                (*(header as *const Block)).next.set(self.free[class]);
-                self.free[class] = header;
+                let block = (*span).block(index);
+                block.next.set(self.free[class]);
+                self.free[class] = std::ptr::from_ref(block) as u64;
             }
         }
         Some(())
@@ -184,8 +241,8 @@ impl Spans {
             let entry = ((self.pages + page * 4) as *const u32).read();
             let start = self.base + u64::from(entry.checked_sub(1)?) * PAGE;
             let span = &*(start as *const Span);
-            let index = address.checked_sub(start + SPAN_HEADER)? / span.stride;
-            (index < span.blocks).then(|| &*((start + SPAN_HEADER + index * span.stride) as *const Block))
+            let index = address.checked_sub(start + span.first())? / span.stride;
+            (index < span.blocks).then(|| span.block(index))
         }
     }
 
@@ -203,14 +260,27 @@ impl Spans {
         }
     }
 
-    /// The memory of a block, from its header to where the next one's begins.
+    /// The memory of a block, from its header to where the next one's begins. If the block is apart, these are whole
+    /// pages, without the header.
     ///
     /// # Safety
     /// The block is one of this allocator's.
     pub unsafe fn extent(&self, block: &Block) -> std::ops::Range<u64> {
-        let header = std::ptr::from_ref(block) as u64;
         // SAFETY: the caller's promise.
-        header..header + unsafe { self.span_of(block) }.stride
+        let span = unsafe { self.span_of(block) };
+        let (header, span_start) = (std::ptr::from_ref(block) as u64, std::ptr::from_ref(span) as u64);
+        let start = match is_apart(span.class as usize) {
+            true => span_start + span.first() + (header - span_start - SPAN_HEADER) / HEADER * span.stride,
+            false => header,
+        };
+        start..start + span.stride
+    }
+
+    /// # Safety
+    /// The block is one of this allocator's.
+    pub unsafe fn is_apart(&self, block: &Block) -> bool {
+        // SAFETY: the caller's promise.
+        is_apart(unsafe { self.span_of(block) }.class as usize)
     }
 
     /// Takes a block back.
@@ -235,15 +305,13 @@ impl Spans {
             let start = base + page * PAGE;
             // SAFETY: spans follow one another from the first page to `next_page`.
             let span = unsafe { &*(start as *const Span) };
-            page += (SPAN_HEADER + span.stride).div_ceil(PAGE);
-            Some((start, span))
+            page += (span.first() + span.stride).div_ceil(PAGE);
+            Some(span)
         });
         spans
-            .flat_map(|(start, span)| {
-                (0..span.blocks).map(move |index| {
-                    // SAFETY: `grow` made a header for each of the span's blocks.
-                    unsafe { &*((start + SPAN_HEADER + index * span.stride) as *const Block) }
-                })
+            .flat_map(|span| {
+                // SAFETY: `grow` wrote the span, with so many blocks.
+                (0..span.blocks).map(move |index| unsafe { span.block(index) })
             })
             .filter(|block| block.is_live())
     }
@@ -328,6 +396,37 @@ pub mod tests {
         live.sort_unstable();
         taken.sort_unstable_by_key(|range| range.start);
         assert_eq!(live, taken.iter().map(|range| range.start).collect::<Vec<_>>());
+    }
+
+    /// Pages of a block that is apart can be protected: nothing else is on them, and no header.
+    #[test]
+    fn blocks_that_are_apart_have_pages_of_their_own() {
+        let mut spans = spans();
+        let mut pages: Vec<std::ops::Range<u64>> = Vec::new();
+        let mut headers = Vec::new();
+        for (size, align) in
+            [(1, 16), (4096, 16), (100, 4096), (5000, 64), (70_000, 16), (300_000, 16), (0, 16)]
+        {
+            let (near, _) = spans.allocate(size, align).expect("there is room");
+            let (block, fresh) = spans.allocate_apart(size, align).expect("there is room");
+            // SAFETY: the allocator's own blocks.
+            let (extent, [is_near, is_apart]) =
+                unsafe { (spans.extent(block), [near, block].map(|block| spans.is_apart(block))) };
+            assert!(fresh && is_apart && !is_near && block.start().is_multiple_of(align));
+            assert!(extent.start.is_multiple_of(SMALL_PAGE) && extent.end.is_multiple_of(SMALL_PAGE));
+            assert!(extent.start + HEADER <= block.start() && block.end() <= extent.end);
+            for address in [extent.start, block.start(), extent.end - 1] {
+                assert_eq!(spans.block_at(address).map(Block::start), Some(block.start()));
+            }
+            headers.extend([near, block].map(|block| std::ptr::from_ref(block) as u64));
+            headers.push(near.start());
+            pages.push(extent);
+        }
+        for (index, page) in pages.iter().enumerate() {
+            assert!(headers.iter().all(|header| !page.contains(header)));
+            assert!(pages[..index].iter().all(|other| page.end <= other.start || other.end <= page.start));
+        }
+        assert_eq!(spans.live_blocks().count(), 14);
     }
 
     /// A class holds every size that is put into it, and classes grow with sizes.

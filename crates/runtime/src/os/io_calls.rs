@@ -13,6 +13,7 @@ use super::{raw_calls, socket_calls, system};
 use crate::active;
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
+use crate::memory::gone;
 use crate::schedule::scheduler::{Operation, point};
 
 intercept! {
@@ -72,7 +73,17 @@ with_flags! { preadv2 pwritev2 preadv64v2 pwritev64v2 }
 ///
 /// # Safety
 /// `call` writes no more to the buffer than the bytes whose number it returns.
-unsafe fn read(descriptor: c_int, buffer: *mut c_void, pc: u64, call: impl FnOnce() -> isize) -> isize {
+unsafe fn read(
+    descriptor: c_int,
+    buffer: *mut c_void,
+    len: usize,
+    pc: u64,
+    call: impl FnOnce() -> isize,
+) -> isize {
+    let call = || {
+        gone::check_target(buffer as u64, len as u64, pc);
+        call()
+    };
     let got = if is_modelled(descriptor) { io::with(descriptor, libc::POLLIN, pc, call) } else { call() };
     // SAFETY: the caller's promise.
     unsafe { io::received(buffer, got) }
@@ -81,19 +92,25 @@ unsafe fn read(descriptor: c_int, buffer: *mut c_void, pc: u64, call: impl FnOnc
 intercept! {
     fn read(descriptor: c_int, buffer: *mut c_void, len: usize; pc) -> isize, when (true), calling call {
         // SAFETY: the program's arguments, as it passed them. The kernel writes as many bytes as it says.
-        unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len)) }
+        unsafe { read(descriptor, buffer, len, pc, || call(descriptor, buffer, len)) }
     }
 
     fn __read_chk(
         descriptor: c_int, buffer: *mut c_void, len: usize, room: usize; pc
     ) -> isize, when (true), calling call {
         // SAFETY: the program's arguments, as it passed them. The kernel writes as many bytes as it says.
-        unsafe { read(descriptor, buffer, pc, || call(descriptor, buffer, len, room)) }
+        unsafe { read(descriptor, buffer, len, pc, || call(descriptor, buffer, len, room)) }
     }
 
-    fn write(descriptor: c_int, buffer: *const u8, len: usize; pc) -> isize, when (is_modelled(descriptor)) {
+    fn write(descriptor: c_int, buffer: *const u8, len: usize; pc) -> isize, when (true), calling call {
         // SAFETY: the program promises libc a buffer of this length.
-        unsafe { write_all(descriptor, Parts::one(buffer, len), true, pc) }
+        unsafe {
+            if is_modelled(descriptor) {
+                return write_all(descriptor, Parts::one(buffer, len), true, pc);
+            }
+            gone::check_source(buffer as u64, len as u64, pc);
+            call(descriptor, buffer, len)
+        }
     }
 
     fn close(descriptor: c_int; pc) -> c_int, when (true), calling close {
@@ -131,8 +148,11 @@ unsafe fn write_all(descriptor: c_int, mut parts: Parts, waits: bool, pc: u64) -
     parts.all(|parts| {
         let parts = parts.up_to(piece);
         let arguments = [descriptor as u64, parts.as_ptr() as u64, parts.len() as u64, 0, 0, 0];
-        // SAFETY: the caller's promise.
-        call.until_done(|| raw_calls::result(unsafe { system::call(libc::SYS_writev, arguments) }) as isize)
+        call.until_done(|| {
+            parts.iter().for_each(|part| gone::check_source(part.iov_base as u64, part.iov_len as u64, pc));
+            // SAFETY: the caller's promise.
+            raw_calls::result(unsafe { system::call(libc::SYS_writev, arguments) }) as isize
+        })
     })
 }
 

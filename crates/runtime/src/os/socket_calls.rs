@@ -14,6 +14,7 @@ use super::{raw_calls, system};
 use crate::entry::intercept::intercept;
 use crate::entry::modules::users_call;
 use crate::hooks::calls;
+use crate::memory::gone;
 use crate::schedule::scheduler::{self, Operation, point};
 use crate::time::clock;
 
@@ -47,9 +48,12 @@ pub unsafe fn send_all(
         message.msg_iovlen = parts.as_slice().len();
         let flags = flags | libc::MSG_DONTWAIT;
         let arguments = [descriptor as u64, (&raw const message) as u64, flags as u64, 0, 0, 0];
-        // SAFETY: the caller's promise.
-        let sent = call
-            .until_done(|| raw_calls::result(unsafe { system::call(libc::SYS_sendmsg, arguments) }) as isize);
+        let sent = call.until_done(|| {
+            let parts = parts.as_slice().iter();
+            parts.for_each(|part| gone::check_source(part.iov_base as u64, part.iov_len as u64, pc));
+            // SAFETY: the caller's promise.
+            raw_calls::result(unsafe { system::call(libc::SYS_sendmsg, arguments) }) as isize
+        });
         // Descriptors and the like travel with the first piece.
         (message.msg_control, message.msg_controllen) = (std::ptr::null_mut(), 0);
         sent
@@ -74,10 +78,12 @@ unsafe fn receive(descriptor: c_int, message: &mut libc::msghdr, flags: c_int, p
         let mut asked = *message;
         asked.msg_iov = parts.as_slice().as_ptr().cast_mut();
         asked.msg_iovlen = parts.as_slice().len();
-        // SAFETY: the caller's promise.
-        let got = call.until_done(|| unsafe {
+        let got = call.until_done(|| {
+            let parts = parts.as_slice().iter();
+            parts.for_each(|part| gone::check_target(part.iov_base as u64, part.iov_len as u64, pc));
             let arguments = [descriptor as u64, (&raw mut asked) as u64, flags as u64, 0, 0, 0];
-            raw_calls::result(system::call(libc::SYS_recvmsg, arguments)) as isize
+            // SAFETY: the caller's promise.
+            raw_calls::result(unsafe { system::call(libc::SYS_recvmsg, arguments) }) as isize
         });
         message.msg_namelen = asked.msg_namelen;
         message.msg_controllen = asked.msg_controllen;

@@ -17,6 +17,7 @@ use crate::entry::real::real;
 use crate::entry::{library_code, log, modules};
 use crate::hooks::accesses::{IGNORE, WATCH};
 use crate::hooks::calls;
+use crate::memory::{guard, heap};
 use crate::os::{dispatch, instructions, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::ending::{finish, here};
@@ -181,7 +182,7 @@ pub fn has_handler(signal: c_int) -> bool {
 
 /// Where the kernel delivers a signal to.
 unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
-    let caller = calls::entry_caller();
+    let (caller, users_stack_pointer) = (calls::entry_caller(), calls::users_stack_pointer());
     calls::enter_unseen();
     // SAFETY: the kernel's description of the signal, and of what it interrupted.
     let is_answered = unsafe {
@@ -189,6 +190,10 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
     };
     if is_answered {
         return;
+    }
+    // SAFETY: the kernel's description of the signal.
+    if unsafe { takes_guard(signal, &*info, &*context, caller) } {
+        return calls::go_on_in_call(users_stack_pointer);
     }
     // SAFETY: the kernel's description of the signal.
     let code = unsafe { (*info).si_code };
@@ -248,6 +253,36 @@ unsafe extern "C" fn caught(signal: c_int, info: *mut libc::siginfo_t, context: 
         mine.faults.truncate(depth);
         mine.handling &= !bit(signal);
     });
+}
+
+/// Whether the signal is for memory that was freed in a guarded run, and the access can be made now. If the program makes
+/// it, the run ends here.
+///
+/// The runtime may look at what is gone: at locks that threads still wait for, and at what it is about to tell of. A child
+/// process is not under test.
+fn takes_guard(
+    signal: c_int,
+    info: &libc::siginfo_t,
+    context: &libc::ucontext_t,
+    caller: Option<u64>,
+) -> bool {
+    /// The memory is mapped, but may not be accessed.
+    const SEGV_ACCERR: c_int = 2;
+    /// In the processor's description of a page fault: the access was a write.
+    const WRITE: i64 = 2;
+    if signal != libc::SIGSEGV || info.si_code != SEGV_ACCERR || !guard::is_on() {
+        return false;
+    }
+    // SAFETY: the signal is a fault, which has an address.
+    let address = unsafe { info.si_addr() } as u64;
+    let Some(pages) = heap::closed_pages(address) else { return false };
+    let (pc, _) = registers(context);
+    if modules::is_ours(pc) || !active() {
+        guard::open(&pages);
+        return true;
+    }
+    let is_write = context.uc_mcontext.gregs[libc::REG_ERR as usize] & WRITE != 0;
+    heap::fail_at_closed(address, if is_write { "write" } else { "read" }, in_program(pc + 1, caller, true))
 }
 
 /// The tool ends the run. Its signal comes at any instruction, be it one of the runtime's that has borrowed a static:
