@@ -226,6 +226,7 @@ impl Summary {
             own.findings += figures.findings;
         }
         self.stopped.add(earlier.stopped);
+        self.bound_reached |= earlier.bound_reached;
         self.beginnings += earlier.beginnings;
         let is_new = |figures: &FailureFigures| !self.failures.iter().any(|known| known.clip == figures.clip);
         let further: Vec<FailureFigures> = earlier.failures.into_iter().filter(is_new).collect();

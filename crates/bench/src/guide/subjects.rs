@@ -183,7 +183,7 @@ pub const ROWS: &[Row] = &[
     },
     Row {
         subject: "abslist",
-        arguments: "1 10 10",
+        arguments: "1 10 11",
         threads: "1,10",
         preferred: &["0.1", "0.2"],
         states: Some(1_382),

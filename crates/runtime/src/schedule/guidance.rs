@@ -22,6 +22,9 @@ use crate::schedule::bits::Bits;
 use crate::schedule::scheduler::{Scheduler, current};
 use crate::schedule::thread::Thread;
 
+/// Where no thread comes nearer to the waypoint, one choice in so many is at random.
+const SWITCHES: u64 = 8;
+
 /// How far a run has come on its way.
 #[derive(Default)]
 pub struct Progress {
@@ -38,6 +41,18 @@ pub struct Progress {
     before_group: (usize, usize),
     /// What is known of call stacks, by the number of the next waypoint.
     stacks: HashMap<(usize, StackIndex), FromStack, Hasher>,
+    /// By thread: what is known of its next step. Few threads move between two choices.
+    steps: Vec<Option<(Standing, GuidedStep)>>,
+}
+
+/// What a thread's next step depends on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Standing {
+    passed: usize,
+    bound: usize,
+    pc: u64,
+    stack: StackIndex,
+    kind: u8,
 }
 
 /// What is known of a call stack.
@@ -132,6 +147,7 @@ impl Progress {
         self.passes.truncate(passed);
         self.bound.truncate(bound);
         self.held.clear();
+        self.steps.clear();
         self.entered.clear();
         self.tell_again();
     }
@@ -265,6 +281,22 @@ impl Scheduler {
 
     /// What guidance knows of a thread that may go next.
     fn guided_step(&mut self, waypoint: &Waypoint, index: ThreadIndex) -> GuidedStep {
+        let PendingRecord { pc, kind, .. } = log::pending(index);
+        let stack = log::pending(index).stack_index();
+        let progress = &mut self.follower.progress;
+        let standing = Standing { passed: progress.passed, bound: progress.bound.len(), pc, stack, kind };
+        if progress.steps.len() <= index.index() {
+            progress.steps.resize(index.index() + 1, None);
+        }
+        if let Some((_, step)) = progress.steps[index.index()].filter(|(known, _)| *known == standing) {
+            return step;
+        }
+        let step = self.find_step(waypoint, index);
+        self.follower.progress.steps[index.index()] = Some((standing, step));
+        step
+    }
+
+    fn find_step(&mut self, waypoint: &Waypoint, index: ThreadIndex) -> GuidedStep {
         if waypoint.demand == Demand::Pass && self.is_at(waypoint, index, &log::pending(index)) {
             return GuidedStep::Passes;
         }
@@ -325,11 +357,16 @@ impl Scheduler {
             GuidedStep::Distance(distance) => (1, *distance),
         };
         let best = steps.iter().map(|(_, step)| rank(step)).min()?;
-        let equals: Vec<ThreadIndex> =
-            steps.iter().filter(|(_, step)| rank(step) == best).map(|&(index, _)| index).collect();
         if gives_way {
             self.follower.streak = 0;
         }
+        // Nobody comes nearer. A thread that goes on sets others free sooner than many that take turns.
+        let is_far = best == (1, Distance::INFINITE) && steps.iter().any(|&(index, _)| index == me);
+        if is_far && self.follower.random.below(SWITCHES) != 0 {
+            return Some(me);
+        }
+        let equals: Vec<ThreadIndex> =
+            steps.iter().filter(|(_, step)| rank(step) == best).map(|&(index, _)| index).collect();
         Some(equals[self.follower.random.below(equals.len() as u64) as usize])
     }
 
