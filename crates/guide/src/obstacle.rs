@@ -7,9 +7,11 @@
 //! them others. A store that the run did not come to is known by the code, if it is to a variable with static storage.
 //!
 //! The branch may go the other way if such a store is done before the read, or if the read is done before a waypoint that
-//! stores. Both are a [`Detour`]: one more place to be passed. Or a store is [`PutOff`] until the waypoint is passed.
+//! stores. Both are a [`Detour`]: one more place to be passed. Or the store is [`PutOff`] until the waypoint is passed, or the
+//! read until those are that come before it.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use threadbare_program::Program;
@@ -29,7 +31,7 @@ pub struct Obstacle {
     pub stores: Vec<Detour>,
     /// Reads of what a waypoint had stored: they could come before it.
     pub reads_first: Vec<Detour>,
-    /// Stores that other threads had done before: they could come later.
+    /// Stores that other threads had done before, and reads that came too early: they could come later.
     pub put_off: Vec<PutOff>,
 }
 
@@ -52,15 +54,13 @@ pub struct Detour {
     pub passed: usize,
 }
 
-/// A store that may come later, so that the branch goes the other way.
+/// An operation that may come later, so that the branch goes the other way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PutOff {
-    /// The address that it returns to.
-    pub store: u64,
     /// Its thread stays before it, or before the locks that it holds there.
     pub kept_back: KeptBack,
-    /// So many waypoints were passed when the thread came there.
-    pub passed: usize,
+    /// The thread stays until these waypoints are passed, from the one on that was next when it came there.
+    pub until: Range<usize>,
 }
 
 /// A read that a branch depends on.
@@ -267,7 +267,7 @@ fn describe(
     let mut known: HashSet<u64> = hooks.into_iter().collect();
     stores.retain(|store| known.insert(store.place));
     stores.truncate(MAX_STORES);
-    let put_off = stores_to_put_off(trace, &reads, passes);
+    let put_off = put_off(trace, &reads, passes);
     let reads = reads.into_iter().map(|(_, event)| DecidingRead {
         variable: trace.object(event.object).display.clone(),
         value: event.value,
@@ -291,28 +291,33 @@ fn deciding<'t>(trace: &'t Trace, hooks: &[u64]) -> Vec<(usize, &'t Event)> {
     reads.filter(|(_, event)| objects.insert(event.object)).collect()
 }
 
-/// The stores that came before these reads and could come after them: the first of each thread and place.
-fn stores_to_put_off(trace: &Trace, reads: &[(usize, &Event)], passes: &[EventIndex]) -> Vec<PutOff> {
+/// What could come later: these reads, until the waypoints are passed that were passed after them; and the stores before
+/// them, until the next waypoint is passed too.
+fn put_off(trace: &Trace, reads: &[(usize, &Event)], passes: &[EventIndex]) -> Vec<PutOff> {
     let locksets = Locksets::of(trace).unwrap_or_default();
+    let put_off = |index: EventIndex, until: usize| {
+        let event = &trace.events[index.index()];
+        let is_around = |section: &&CriticalSection| {
+            section.thread == event.thread
+                && section.acquire < index
+                && section.release.is_none_or(|release| release > index)
+        };
+        let outermost = locksets.sections().iter().find(is_around).map_or(index, |section| section.acquire);
+        let before = trace.location(trace.events[outermost.index()].location).address;
+        let first = passes.iter().filter(|&&pass| pass < outermost).count();
+        let kept_back = KeptBack { thread: trace.thread(event.thread).clone(), before };
+        PutOff { kept_back, until: first..until }
+    };
     let mut found: Vec<PutOff> = Vec::new();
-    for &(read_at, read) in reads {
+    for &(at, read) in reads {
         let is_store = |(_, event): &(EventIndex, &Event)| {
             event.kind.is_write() && event.object == read.object && event.thread != read.thread
         };
-        for (index, event) in trace.indexed_events().take(read_at).filter(is_store) {
-            let is_around = |section: &&CriticalSection| {
-                section.thread == event.thread
-                    && section.acquire < index
-                    && section.release.is_none_or(|release| release > index)
-            };
-            let outermost = locksets.sections().iter().find(is_around);
-            let outermost = outermost.map_or(index, |section| section.acquire);
-            let at = |event: EventIndex| trace.location(trace.events[event.index()].location).address;
-            let passed = passes.iter().filter(|&&pass| pass < outermost).count();
-            let kept_back = KeptBack { thread: trace.thread(event.thread).clone(), before: at(outermost) };
-            let put_off = PutOff { store: at(index), kept_back, passed };
-            if !found.iter().any(|known| known.kept_back == put_off.kept_back) {
-                found.push(put_off);
+        let stores = trace.indexed_events().take(at).filter(is_store);
+        let stores = stores.map(|(index, _)| put_off(index, passes.len() + 1));
+        for new in [put_off(EventIndex::at(at), passes.len())].into_iter().chain(stores) {
+            if !new.until.is_empty() && !found.iter().any(|known| known.kept_back == new.kept_back) {
+                found.push(new);
             }
             if found.len() == MAX_STORES {
                 return found;

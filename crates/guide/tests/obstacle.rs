@@ -6,7 +6,7 @@ use std::process::Command;
 
 use threadbare_executor::{Limits, Target, Worker, learn};
 use threadbare_guide::{Obstacle, Sequence, obstacle, resolve};
-use threadbare_trace::Plan;
+use threadbare_trace::{Event, EventIndex, EventKind, Plan};
 
 fn compile(directory: &Path, source: &str) -> PathBuf {
     let (file, program) = (directory.join("program.c"), directory.join("program"));
@@ -20,6 +20,11 @@ fn compile(directory: &Path, source: &str) -> PathBuf {
 
 /// What keeps a run of the simplest schedule from the line with this comment.
 fn obstacle_of(source: &str, comment: &str) -> Option<Obstacle> {
+    obstacle_after(source, comment, |_| false)
+}
+
+/// The same in a run that has passed such events before.
+fn obstacle_after(source: &str, comment: &str, is_pass: impl Fn(&Event) -> bool) -> Option<Obstacle> {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let program = compile(directory.path(), source);
     let target = Target { program, ..Target::default() };
@@ -30,7 +35,9 @@ fn obstacle_of(source: &str, comment: &str) -> Option<Obstacle> {
     let sequence: Sequence = format!("program.c:{line}").parse().expect("a sequence");
     let resolved = resolve(worker.program(), &sequence).expect("the line does something");
     let trace = worker.run(&plan).expect("it runs").trace();
-    obstacle(worker.program(), &trace, &resolved.waypoints[0], &[])
+    let passes: Vec<EventIndex> =
+        trace.indexed_events().filter(|(_, event)| is_pass(event)).map(|(index, _)| index).collect();
+    obstacle(worker.program(), &trace, &resolved.waypoints[0], &passes)
 }
 
 const HEAD: &str =
@@ -113,4 +120,44 @@ static void *consumer(void *u) {
     let found = obstacle_of(&[HEAD, consumer, MAIN].concat(), "/* here */").expect("a branch");
     assert_eq!(decided_by(&found), ("ready", 0, 1));
     assert_eq!(found.branch.frames[0].line, 11);
+}
+
+/// The consumer came too early for what the producer stores. It could stay before its lock until that is done.
+#[test]
+fn a_read_that_could_come_later() {
+    let consumer = "static void *consumer(void *u) {
+    pthread_mutex_lock(&m);
+    int r = ready;
+    pthread_mutex_unlock(&m);
+    if (r == 5) {
+        data = 1; /* here */
+    }
+    return u;
+}";
+    let source = [HEAD, consumer, MAIN].concat();
+    let is_store = |event: &Event| event.kind == EventKind::Write && event.value == 5;
+    let found = obstacle_after(&source, "/* here */", is_store).expect("a branch");
+    let [put_off] = &found.put_off[..] else { panic!("{found:?}") };
+    assert_eq!((put_off.kept_back.thread.to_string(), put_off.until.clone()), ("0.1".to_owned(), 0..1));
+}
+
+/// The producer was too early for a consumer that is to find nothing. It could stay before its lock.
+#[test]
+fn a_store_that_could_come_later() {
+    let consumer = "static void *consumer(void *u) {
+    pthread_mutex_lock(&m);
+    int r = ready;
+    pthread_mutex_unlock(&m);
+    if (r == 0) {
+        data = 1; /* here */
+    }
+    return u;
+}";
+    let producer_first = MAIN.replace(
+        "consumer, 0);\n    pthread_create(&b, 0, producer",
+        "producer, 0);\n    pthread_create(&b, 0, consumer",
+    );
+    let found = obstacle_of(&[HEAD, consumer, &producer_first].concat(), "/* here */").expect("a branch");
+    let [put_off] = &found.put_off[..] else { panic!("{found:?}") };
+    assert_eq!((put_off.kept_back.thread.to_string(), put_off.until.clone()), ("0.1".to_owned(), 0..1));
 }

@@ -71,10 +71,10 @@ impl GuideConfig {
         extended
     }
 
-    /// The same sequence with a store put off until the waypoint is passed that comes after `passed` others.
-    pub fn putting_off(&self, put_off: &PutOff, passed: usize) -> GuideConfig {
+    /// The same sequence with an operation put off.
+    pub fn putting_off(&self, put_off: &PutOff) -> GuideConfig {
         let mut waypoints = self.guidance.waypoints.to_vec();
-        for waypoint in &mut waypoints[put_off.passed.min(passed)..=passed] {
+        for waypoint in &mut waypoints[put_off.until.clone()] {
             waypoint.kept_back.push(put_off.kept_back.clone());
         }
         let guidance = Guidance { waypoints: waypoints.into(), ..self.guidance.clone() };

@@ -13,6 +13,8 @@ pub struct Pace {
     in_beginnings: Duration,
     /// A run of all the events that the user allows would take too much of the time.
     is_slow: bool,
+    /// Threads start later than where runs begin, so there is nothing to search there.
+    starts_late: bool,
 }
 
 /// If so many runs had no end, and one of them had all that the user allows, no run is expected to end.
@@ -28,7 +30,7 @@ const ANALYSIS: f64 = 8.0;
 
 impl Pace {
     pub fn new(budget: Budget, start: Instant) -> Pace {
-        Pace { budget, start, in_beginnings: Duration::ZERO, is_slow: false }
+        Pace { budget, start, in_beginnings: Duration::ZERO, is_slow: false, starts_late: false }
     }
 
     /// How long a run may take as long as none has ended, if the user allows `limit`, and whether that is all of it.
@@ -46,6 +48,11 @@ impl Pace {
     pub fn probed(&mut self, beginning: Duration, max_events: u64) {
         let whole = beginning.as_secs_f64() * (max_events / BEGINNING) as f64 * ANALYSIS;
         self.is_slow = self.budget.time.is_some_and(|time| whole > (time / LONGEST_PART).as_secs_f64());
+    }
+
+    /// A beginning had no threads but those that every run has.
+    pub fn had_no_threads(&mut self) {
+        self.starts_late = true;
     }
 
     /// The time that is left, if it is bounded.
@@ -79,7 +86,8 @@ impl Pace {
     pub fn next_length(&self, so_far: &Summary) -> Length {
         let room = || self.in_beginnings < self.start.elapsed() * 2 / 3;
         let is_endless = so_far.endless || self.is_slow;
-        if is_endless || self.is_behind(so_far) && room() { Length::Beginning } else { Length::Whole }
+        let is_for_beginnings = is_endless || self.is_behind(so_far) && room();
+        if is_for_beginnings && !self.starts_late { Length::Beginning } else { Length::Whole }
     }
 
     /// Runs are long, and there were fewer of them than there should have been by now.
@@ -146,6 +154,16 @@ mod tests {
         let second = Duration::from_secs(1);
         let limit = |seconds| Pace::whole_run_limit("1runs,10s".parse().expect("a budget"), second * seconds);
         assert_eq!([limit(10), limit(2)], [(second * 5 / 2, false), (second * 2, true)]);
+    }
+
+    /// Protects tests that prepare much before their first thread: they passed, and no schedule was tried.
+    #[test]
+    fn where_threads_start_late_runs_are_whole() {
+        let (mut pace, mut so_far) = at_half_time(50, 20_000);
+        so_far.endless = true;
+        assert!(pace.next_length(&so_far) == Length::Beginning);
+        pace.had_no_threads();
+        assert!(pace.next_length(&so_far) == Length::Whole);
     }
 
     #[test]

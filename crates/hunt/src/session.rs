@@ -169,8 +169,13 @@ impl<'a> Session<'a> {
             ..Plan::default()
         };
         // What is wrong with the program shows in the search.
-        if self.worker.run(&plan).is_ok_and(|run| *run.ended() == End::EventBound) {
+        if let Ok(run) = self.worker.run(&plan)
+            && *run.ended() == End::EventBound
+        {
             self.pace.probed(start.elapsed(), self.config.max_events);
+            if run.thread_ids().len() as u32 <= self.config.harness_threads {
+                self.pace.had_no_threads();
+            }
         }
         self.worker.set_time_limit(time);
     }
@@ -245,8 +250,8 @@ impl<'a> Session<'a> {
 
     /// There is one schedule, because there is one thread.
     fn has_no_threads(&self) -> bool {
-        let Summary { runs, threads, .. } = self.summary;
-        runs >= ENOUGH_WITHOUT_THREADS && threads <= self.config.harness_threads
+        let Summary { runs, beginnings, threads, .. } = self.summary;
+        runs - beginnings >= ENOUGH_WITHOUT_THREADS && threads <= self.config.harness_threads
     }
 
     fn is_satisfied(&self) -> bool {
@@ -274,6 +279,10 @@ impl<'a> Session<'a> {
     /// Tells the strategy what came of a run, and looks at what went wrong.
     fn handle_outcome(&mut self, outcome: Outcome, length: Length) -> Result<(), HuntError> {
         self.summary.count(&outcome, length);
+        if length == Length::Beginning && outcome.feedback.threads.len() as u32 <= self.config.harness_threads
+        {
+            self.pace.had_no_threads();
+        }
         self.strategy.tell(outcome.token, &outcome.feedback);
         let max_events = self.config.max_events;
         self.summary.bound_reached |=

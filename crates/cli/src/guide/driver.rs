@@ -42,8 +42,8 @@ struct Started<'a> {
 const PARTS: u32 = 32;
 const FIRST: u32 = 4;
 const NEW: u32 = 2;
-const AGAIN: u32 = 6;
-const LAST: u32 = 12;
+const AGAIN: u32 = 4;
+const LAST: u32 = 8;
 /// How many stores are tried at a branch.
 const MAX_STORES: usize = 4;
 /// How many stores are added to a sequence.
@@ -241,7 +241,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         Ok(())
     }
 
-    /// The sequences with one more place on the way, or with a store put off, so that the branch in the way may go the
+    /// The sequences with one more place on the way, or with an operation put off, so that the branch in the way may go the
     /// other way. The last is to be tried first.
     fn ways(&self, number: usize, guide: &GuideConfig, came: &Guided) -> Vec<Way> {
         let Some(obstacle) = came.obstacle.as_ref().filter(|_| guide.added.len() < MAX_ADDED) else {
@@ -251,9 +251,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         let is_early = |store: &Detour| {
             store.passed < came.passed() - guide.behind && guide.added.contains(&store.place)
         };
-        if obstacle.stores.iter().any(is_early) {
-            return Vec::new();
-        }
+        let is_early = obstacle.stores.iter().any(is_early);
         let program: &Program = self.started[self.variants[number].0].worker.program();
         let is_new = |detour: &&Detour| !guide.added.contains(&detour.place);
         // What was only added for the sake of a branch need not come after the read.
@@ -263,12 +261,11 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         };
         let reads_first = obstacle.reads_first.iter().filter(is_own);
         let detours = reads_first.chain(obstacle.stores.iter().take(MAX_STORES));
-        let detours = detours.filter(is_new);
+        let detours = detours.filter(is_new).filter(|_| !is_early);
         let by_way_of = detours.map(|&detour| guide.by_way_of(detour, program));
-        let next = came.passed() - guide.behind;
         let is_free = |put_off: &&PutOff| !guide.added.contains(&put_off.kept_back.before);
         let put_off = obstacle.put_off.iter().take(MAX_STORES).filter(is_free);
-        let putting_off = put_off.map(|put_off| guide.putting_off(put_off, next));
+        let putting_off = put_off.map(|put_off| guide.putting_off(put_off));
         let way = |guide: GuideConfig| Way {
             guide,
             obstacle: obstacle.clone(),

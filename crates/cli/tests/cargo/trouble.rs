@@ -16,6 +16,7 @@ fn each_kind_of_trouble_has_its_line_and_the_others_go_on() {
         ("main", "failed"),
         ("tests::aborts", "failed"),
         ("tests::aborts_after_a_caught_panic", "failed"),
+        ("tests::begins_long_before_its_threads", "failed"),
         ("tests::closes_half_and_waits_with_a_limit", "passed"),
         ("tests::counts_processors", "passed"),
         ("tests::is_a_stress_test", "passed-in-part"),
@@ -68,6 +69,14 @@ fn a_test_that_always_fails_is_told_apart() {
     let words =
         "tests::aborts (10 runs, fails without Threadbare's scheduling too: it does not depend on timing)";
     assert!(said.stdout.contains(words), "{}", said.stdout);
+}
+
+/// Where there is little time, only the beginning of a run is searched; but not if it has no threads.
+#[test]
+fn a_test_that_begins_long_before_its_threads_is_searched_behind_that() {
+    let project = Project::new("trouble");
+    let said = project.threadbare(&["test", "--lib", "begins_long", "--budget", "60runs,10s", "--json"]);
+    assert_eq!(said.findings("tests::begins_long_before_its_threads").len(), 1, "{}", said.stdout);
 }
 
 /// Only the test that hangs has to come to its loop in so short a time. The filter takes others too, and they are run,

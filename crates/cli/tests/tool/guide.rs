@@ -219,6 +219,46 @@ fn a_store_that_a_branch_depends_on_is_added() {
     assert_eq!(guided["verdict"], "reached", "{guided}");
 }
 
+/// Tickets are served in their order. To wait for its turn, a thread has to come before the one that has the turn, which
+/// is nearer to that line at first.
+const TICKETS: &str = "#include <pthread.h>
+static pthread_mutex_t queue = PTHREAD_MUTEX_INITIALIZER, lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn = PTHREAD_COND_INITIALIZER;
+static int tickets, next, done;
+static void *serve(void *u) {
+    pthread_mutex_lock(&queue);
+    int mine = tickets++;
+    pthread_mutex_unlock(&queue);
+    for (int i = 0; i < 30; i++) {
+        pthread_mutex_lock(&queue);
+        done++;
+        pthread_mutex_unlock(&queue);
+    }
+    pthread_mutex_lock(&lock);
+    while (next < mine)
+        pthread_cond_wait(&turn, &lock); /* waits */
+    next++;
+    pthread_cond_broadcast(&turn);
+    pthread_mutex_unlock(&lock);
+    return u;
+}
+int main(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, serve, 0);
+    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+";
+
+/// A thread waits because another has not stored yet. So that store is put off, with the lock that it is made under.
+#[test]
+fn a_wait_is_come_to_by_putting_a_store_off() {
+    let subject = Subject::new(TICKETS);
+    let said =
+        subject.guide(&["--through", &format!("{0}@a, {0}@b", subject.at("waits")), "--budget", "400runs"]);
+    assert_eq!(said.guided()["verdict"], "reached", "{}", said.guided());
+}
+
 #[test]
 fn the_branch_in_the_way_is_named_with_the_value_it_had() {
     let subject = Subject::new(FLAGS);

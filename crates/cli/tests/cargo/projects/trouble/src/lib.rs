@@ -27,6 +27,23 @@ mod tests {
     }
 
     #[test]
+    fn begins_long_before_its_threads() {
+        let count = AtomicU64::new(0);
+        for _ in 0..30_000 {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+        let add = || {
+            let seen = count.load(Ordering::SeqCst);
+            count.store(seen + 1, Ordering::SeqCst);
+        };
+        thread::scope(|scope| {
+            scope.spawn(add);
+            scope.spawn(add);
+        });
+        assert_eq!(count.into_inner(), 30_002);
+    }
+
+    #[test]
     fn prints_10_mb() {
         let line = "x".repeat(1023);
         thread::spawn(move || (0..10 << 10).for_each(|_| println!("{line}"))).join().unwrap();
