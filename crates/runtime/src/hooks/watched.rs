@@ -10,7 +10,6 @@
 //!   come those that were moved, then a jump back. The tool has found instructions that nothing jumps into.
 
 use std::arch::naked_asm;
-use std::arch::x86_64::__cpuid;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadbare_trace::{EventKind, MovedCode, Relative, Watched};
@@ -19,7 +18,7 @@ use crate::entry::intercept::ENTRY;
 use crate::entry::log::Entry;
 use crate::hooks::accesses::{WATCH, WATCHED};
 use crate::memory::layout;
-use crate::os::system;
+use crate::os::{instructions, system};
 use crate::schedule::ending::refuse;
 use crate::schedule::scheduler::{self, Operation, point};
 
@@ -43,7 +42,7 @@ pub fn watch(places: &[Watched]) {
         return;
     }
     const OSXSAVE: u32 = 1 << 27;
-    HAS_XSAVE.store(__cpuid(1).ecx & OSXSAVE != 0, Ordering::Relaxed);
+    HAS_XSAVE.store(instructions::ask_processor(1, 0).ecx & OSXSAVE != 0, Ordering::Relaxed);
     let mut area = Area { next: 0, end: 0 };
     for watched in places {
         // SAFETY: the tool has found such code there, in this program, and no thread runs meanwhile.
