@@ -59,7 +59,7 @@ pub struct Detour {
 pub struct PutOff {
     /// Its thread stays before it, or before the locks that it holds there.
     pub kept_back: KeptBack,
-    /// The thread stays until these waypoints are passed, from the one on that was next when it came there.
+    /// The thread stays while one of these waypoints is the next.
     pub until: Range<usize>,
 }
 
@@ -291,8 +291,8 @@ fn deciding<'t>(trace: &'t Trace, hooks: &[u64]) -> Vec<(usize, &'t Event)> {
     reads.filter(|(_, event)| objects.insert(event.object)).collect()
 }
 
-/// What could come later: these reads, until the waypoints are passed that were passed after them; and the stores before
-/// them, until the next waypoint is passed too.
+/// What could come later. A read waits for the waypoints that the run passed after it. A store that came before a read waits
+/// for the next waypoint too.
 fn put_off(trace: &Trace, reads: &[(usize, &Event)], passes: &[EventIndex]) -> Vec<PutOff> {
     let locksets = Locksets::of(trace).unwrap_or_default();
     let put_off = |index: EventIndex, until: usize| {

@@ -37,12 +37,15 @@ struct Started<'a> {
     start: Trace,
 }
 
-/// The budget is in so many parts. The sequence as it is has some of them first and what is left at the end, a sequence
-/// with more places in it some when it is new, and some more when nothing new is left.
+/// The budget has so many parts.
 const PARTS: u32 = 32;
+/// The parts for the sequence as it is, at the start.
 const FIRST: u32 = 4;
+/// The parts for a way around a branch that was not tried before.
 const NEW: u32 = 2;
+/// The parts for a way that is tried once more.
 const AGAIN: u32 = 4;
+/// The parts that are kept for the best way, at the end.
 const LAST: u32 = 8;
 /// How many stores are tried at a branch.
 const MAX_STORES: usize = 4;
