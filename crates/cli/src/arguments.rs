@@ -31,6 +31,8 @@ pub enum Command {
     Predict(PredictOptions),
     /// Run the program under the schedules of one strategy, likely ones first, until all were tried
     Rank(RankOptions),
+    /// Run the program once in every class of equivalent interleavings, until none is left
+    Explore(ExploreOptions),
     /// Drive the program through given locations, in their order, and show what happens
     Guide(GuideOptions),
     /// Run the program once and keep the trace
@@ -142,6 +144,30 @@ pub struct RankOptions {
 }
 
 #[derive(Args)]
+pub struct ExploreOptions {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+
+    #[command(flatten)]
+    pub search: SearchOptions,
+
+    #[command(flatten)]
+    pub exploration: ExplorationOptions,
+}
+
+/// What is explored.
+#[derive(Args)]
+pub struct ExplorationOptions {
+    /// Which interleavings are told apart
+    #[arg(long, default_value = "reachability", value_name = "NAME", value_parser = exploration_parser())]
+    pub method: StrategyEntry,
+
+    /// Memory for what is still to be explored, in MiB; when it is used up, the rest is given up
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub search_memory: u64,
+}
+
+#[derive(Args)]
 pub struct GuideOptions {
     #[command(flatten)]
     pub program: ProgramOptions,
@@ -210,6 +236,13 @@ fn strategy_parser() -> impl TypedValueParser<Value = StrategyEntry> {
     let values = methods::all().map(|entry| PossibleValue::new(entry.name).help(entry.summary));
     PossibleValuesParser::new(values)
         .try_map(|name| methods::by_name(&name).copied().ok_or("no strategy has this name"))
+}
+
+/// Parses the name of a strategy that tells classes of interleavings apart; `--help` lists all.
+fn exploration_parser() -> impl TypedValueParser<Value = StrategyEntry> {
+    let values = methods::explorations().map(|entry| PossibleValue::new(entry.name).help(entry.summary));
+    PossibleValuesParser::new(values)
+        .try_map(|name| methods::by_name(&name).copied().ok_or("no exploration has this name"))
 }
 
 /// Parses an output format's name; `--help` lists all.

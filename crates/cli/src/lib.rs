@@ -42,6 +42,7 @@ pub fn threadbare() -> ExitCode {
             Command::Hunt(options) => session::hunt(&options, &cancelled),
             Command::Predict(options) => predict::run(&options, &cancelled),
             Command::Rank(options) => session::rank(&options, &cancelled),
+            Command::Explore(options) => session::explore(&options, &cancelled),
             Command::Guide(options) => guide::run(&options, &cancelled),
             Command::Record(options) => record::run(&options, &cancelled),
             Command::Replay(options) => replay::run(&options, &cancelled),

@@ -1,4 +1,4 @@
-//! `threadbare hunt` and `rank`, and what all commands that search have in common.
+//! `threadbare hunt`, `rank` and `explore`, and what all commands that search have in common.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,7 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use threadbare_hunt::{Budget, Event, HuntConfig, HuntError, StrategyChoice, Subject, Summary, run};
 
-use crate::arguments::{HuntOptions, OutputOptions, ProgramOptions, RankOptions, RunOptions, SearchOptions};
+use crate::arguments::{
+    ExplorationOptions, ExploreOptions, HuntOptions, OutputOptions, ProgramOptions, RankOptions, RunOptions,
+    SearchOptions,
+};
 use crate::exit;
 use crate::interrupt::{self, Due};
 use crate::problem::Problem;
@@ -36,6 +39,22 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
     };
     let config = program_config(strategy, search, program, cancelled);
     search_and_report(&subject, &config, &search.output, Builder::Compiler)
+}
+
+pub fn explore(options: &ExploreOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let (program, search) = (&options.program, &options.search);
+    interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
+    let subject = target::prepare(&program.target, &program.launch, &search.out)?;
+    let search = SearchOptions { budget: search.budget.or(Some(Budget::UNLIMITED)), ..search.clone() };
+    let config = program_config(options.exploration.strategy(), &search, program, cancelled);
+    search_and_report(&subject, &config, &search.output, Builder::Compiler)
+}
+
+impl ExplorationOptions {
+    pub fn strategy(&self) -> StrategyChoice {
+        let memory = self.search_memory.saturating_mul(1 << 20);
+        StrategyChoice::Named { entry: self.method, bound: 0, tuples: None, memory }
+    }
 }
 
 /// The configuration for one program.

@@ -7,7 +7,7 @@ use threadbare_trace::{
     End, EventIndex, EventKind, Extent, FailureKind, Plan, Role, Step, ThreadId, ThreadIndex, Trace, Turns,
     Until,
 };
-use threadbare_wire::{self as wire, Pass, RaceRecord, Record};
+use threadbare_wire::{self as wire, Pass, PendingRecord, RaceRecord, Record};
 
 use crate::ending::RunEnd;
 use crate::symbolise;
@@ -118,6 +118,11 @@ impl Run<'_> {
     /// outlasted.
     pub fn held_sleep(&self) -> Option<u64> {
         self.worker.memory().control().held_sleep.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// What each thread that had not ended stood before when the run ended.
+    pub fn pending_records(&self) -> Vec<PendingRecord> {
+        self.worker.memory().pending().iter().filter(|pending| pending.kind != 0).copied().collect()
     }
 
     /// The whole schedule of the run, as turns.

@@ -76,14 +76,18 @@ impl Snapshots {
     /// Finds the deepest snapshot that `plan` can start from, puts back what it had written to the shared file, and
     /// returns its slot.
     ///
-    /// A run that learns what is shared always starts from the beginning, because it also learns on the way. So does a
-    /// guarded one: few are, and its heap is another.
+    /// A guarded run always starts from the beginning: few are, and its heap is another. A run that learns what is shared
+    /// goes on from one that has learnt on the way.
     pub fn restore(&mut self, plan: &Plan, memory: &mut Memory, output: &File) -> Option<usize> {
         self.clock += 1;
-        if plan.learn || plan.guarded {
+        if plan.guarded {
             return None;
         }
-        let fits = |kept: &&mut Kept| begins_with(&plan.turns, &kept.turns) && *kept.plan == common(plan);
+        let fits = |kept: &&mut Kept| {
+            kept.lengths.turns <= max_turns(&plan.policy)
+                && begins_with(&plan.turns, &kept.turns)
+                && *kept.plan == common(plan)
+        };
         let kept = self.kept.iter_mut().filter(fits).max_by_key(|kept| kept.lengths.turns)?;
         kept.used = self.clock;
         memory.restore(&kept.contents, &kept.lengths);
@@ -98,7 +102,7 @@ impl Snapshots {
         let control = memory.control();
         control.snapshots_taken.store(0, Ordering::Relaxed);
         let wanted: Vec<(u64, usize)> = match self.keep {
-            Some(keep) if !plan.learn && !plan.guarded => {
+            Some(keep) if !plan.guarded => {
                 self.positions(plan, keep, start).into_iter().zip(free_slots(control)).collect()
             }
             _ => Vec::new(),
@@ -214,6 +218,14 @@ fn common(plan: &Plan) -> Plan {
         _ => Policy::RunToBlock,
     };
     Plan { turns: Vec::new(), steps: Vec::new(), strict: false, policy, ..plan.clone() }
+}
+
+/// How many turns a run may have taken that a plan with this policy goes on from. What comes after that can wake threads.
+fn max_turns(policy: &Policy) -> u64 {
+    match policy {
+        Policy::Awake { from, .. } => *from,
+        _ => u64::MAX,
+    }
 }
 
 fn free_slots(control: &Control) -> impl Iterator<Item = usize> {

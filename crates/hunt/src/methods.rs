@@ -14,7 +14,12 @@ const METHODS: &[StrategyEntry] = &[threadbare_rank::STRATEGY, threadbare_predic
 
 /// Every strategy that users can name, the methods first.
 pub fn all() -> impl Iterator<Item = &'static StrategyEntry> {
-    METHODS.iter().chain(general::STRATEGIES)
+    METHODS.iter().chain(explorations()).chain(general::STRATEGIES)
+}
+
+/// The strategies that tell classes of interleavings apart.
+pub fn explorations() -> impl Iterator<Item = &'static StrategyEntry> {
+    threadbare_variants::STRATEGIES.iter()
 }
 
 /// The strategy with this name.

@@ -211,6 +211,8 @@ mod tests {
             outlasting,
             held_sleep,
             passes: Vec::new(),
+            records: Vec::new(),
+            pending: Vec::new(),
             recording: None,
         }
     }

@@ -149,6 +149,7 @@ impl<'a> Session<'a> {
                 }
             }
             self.summary.dropped = self.strategy.dropped();
+            self.summary.explored = self.strategy.explored();
             self.pace.made(length, begun);
             self.note_endless();
             (self.emit)(Event::Progress(&self.summary)).map_err(HuntError::Report)?;

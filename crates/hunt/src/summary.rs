@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use threadbare_executor::PlainRun;
-use threadbare_search::{AnomalyKind, Feedback, Harm};
+use threadbare_search::{AnomalyKind, Explored, Feedback, Harm};
 use threadbare_trace::{End, Influence};
 
 use crate::length::Length;
@@ -31,6 +31,8 @@ pub struct Summary {
     pub methods: BTreeMap<&'static str, MethodFigures>,
     /// Every schedule was tried that would have been.
     pub exhausted: bool,
+    /// The classes of interleavings that were explored, if the search tells them apart.
+    pub explored: Option<Explored>,
     /// Sleeps lasted for as long as others could run, also in the runs that were to outlast the most of them.
     pub sleeps_held: bool,
     /// The most sleeps that a run might outlast.
@@ -167,6 +169,7 @@ impl Summary {
             threads: 0,
             methods: BTreeMap::new(),
             exhausted: false,
+            explored: None,
             sleeps_held: false,
             outlasting: 0,
             dropped: 0,

@@ -153,7 +153,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_search::CodePoint;
+    use threadbare_search::{CodePoint, OperationPatience};
     use threadbare_trace::StackIndex;
 
     use super::*;
@@ -166,7 +166,9 @@ mod tests {
             state: 0,
             picked: ThreadIndex::new(picked),
             alternatives: [ThreadIndex::new(picked)].into(),
+            patience: OperationPatience::None,
             operation: Some(Operation { kind, object, size: 4, point }),
+            first_record: 0,
             guided: None,
         };
         let decisions: Vec<Decision> = steps.iter().map(decision).collect();

@@ -13,7 +13,7 @@ use threadbare_hunt::{
     Summary, Timing, Unfinished,
 };
 use threadbare_search::reorder::Tier;
-use threadbare_search::{AnomalyKind, Tuple, Variables};
+use threadbare_search::{AnomalyKind, Explored, Tuple, Variables};
 
 use crate::{Reporter, write_now};
 
@@ -297,6 +297,24 @@ struct SummaryLine<'a> {
     plain: Option<String>,
     #[serde(flatten)]
     predictions: Option<PredictionFields>,
+    #[serde(flatten)]
+    explored: Option<ExploredFields>,
+}
+
+/// The classes of interleavings that were explored.
+#[derive(Serialize)]
+struct ExploredFields {
+    classes: u64,
+    redundant: u64,
+    blocked: u64,
+    learning: u64,
+}
+
+impl ExploredFields {
+    fn of(explored: Explored) -> ExploredFields {
+        let Explored { classes, redundant, blocked, learning } = explored;
+        ExploredFields { classes, redundant, blocked, learning }
+    }
 }
 
 /// A finding and how often it was seen in the end.
@@ -398,6 +416,7 @@ impl<'a> SummaryLine<'a> {
             unfinished: summary.unfinished.as_ref().map(UnfinishedFields::of),
             plain: summary.plain.as_ref().map(|plain| plain.end().to_string()),
             predictions: summary.predictions.as_ref().map(PredictionFields::of),
+            explored: summary.explored.map(ExploredFields::of),
         }
     }
 }

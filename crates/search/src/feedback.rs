@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadbare_executor::{Run, RunEnd};
 use threadbare_trace::{EventKind, Extent, Outlasting, StackIndex, Step, ThreadId, ThreadIndex, Trace};
-use threadbare_wire::{GuidedStep, Record};
+use threadbare_wire::{GuidedStep, OperationPatience, PendingRecord, Record};
 
 use crate::Schedule;
 
@@ -27,6 +27,10 @@ pub struct Feedback {
     pub held_sleep: Option<u64>,
     /// The threads that passed the waypoints of a guided run, in their order.
     pub passes: Vec<ThreadIndex>,
+    /// What the run wrote down, if the schedule asked for it.
+    pub records: Vec<Record>,
+    /// What threads stood before when the run ended, if the schedule asked for records.
+    pub pending: Vec<PendingRecord>,
     /// If the schedule asked for it.
     pub recording: Option<Box<Recording>>,
 }
@@ -47,8 +51,12 @@ pub struct Decision {
     pub picked: ThreadIndex,
     /// The threads that were enabled, in order, and the one that ran.
     pub alternatives: Arc<[ThreadIndex]>,
+    /// How its operation might have had to wait.
+    pub patience: OperationPatience,
     /// What the picked thread did, if it did anything.
     pub operation: Option<Operation>,
+    /// Where what happened then begins in [`Feedback::records`], if the schedule asked for records.
+    pub first_record: usize,
     /// If the run was guided.
     pub guided: Option<GuidedDecision>,
 }
@@ -104,6 +112,8 @@ impl Feedback {
             outlasting: schedule.plan.outlasting,
             held_sleep: run.held_sleep(),
             passes: run.passes().into_iter().map(|(thread, _)| thread).collect(),
+            records: if schedule.recorded { run.records().to_vec() } else { Vec::new() },
+            pending: if schedule.recorded { run.pending_records() } else { Vec::new() },
             recording: schedule
                 .traced
                 .then(|| Box::new(Recording { trace: Arc::new(run.trace()), steps: run.steps() })),
@@ -133,7 +143,9 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
             state: decision.state,
             picked: decision.picked,
             alternatives: Arc::clone(&alternatives),
+            patience: decision.patience,
             operation: own.into_iter().find_map(operation),
+            first_record: done[i],
             guided: decision
                 .passed()
                 .map(|passed| GuidedDecision { passed, steps: decision.steps().collect() }),

@@ -46,5 +46,8 @@ pub use anomaly::{Anomaly, AnomalyKind, Evidence, Harm, Participant};
 pub use feedback::{CodePoint, Decision, Feedback, GuidedDecision, Operation, Recording};
 pub use knowledge::Knowledge;
 pub use one_worker::{Answered, Search, run_schedule};
-pub use strategy::{Conclusion, Next, Outstanding, Schedule, Settings, Strategy, StrategyEntry, Token};
+pub use strategy::{
+    Conclusion, Explored, Next, Outstanding, Schedule, Settings, Strategy, StrategyEntry, Token,
+};
+pub use threadbare_wire::{OperationPatience, PendingRecord, Record};
 pub use tuple::{InvalidTuple, Tuple, Variables};

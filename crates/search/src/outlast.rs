@@ -8,7 +8,7 @@
 
 use threadbare_trace::Outlasting;
 
-use crate::{Conclusion, Feedback, Next, Outstanding, Schedule, Settings, Strategy, Token};
+use crate::{Conclusion, Explored, Feedback, Next, Outstanding, Schedule, Settings, Strategy, Token};
 
 /// Sleeps that last longer are never outlasted, in nanoseconds.
 pub const LONGEST: u64 = 1_000_000;
@@ -162,6 +162,10 @@ impl Strategy for ThenOutlast {
     fn dropped(&self) -> u64 {
         self.first.dropped() + self.later.as_ref().map_or(0, |later| later.dropped())
     }
+
+    fn explored(&self) -> Option<Explored> {
+        self.first.explored()
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +186,8 @@ mod tests {
             outlasting: Outlasting::NONE,
             held_sleep,
             passes: Vec::new(),
+            records: Vec::new(),
+            pending: Vec::new(),
             recording: None,
         }
     }

@@ -50,6 +50,24 @@ pub trait Strategy: Send {
     fn dropped(&self) -> u64 {
         0
     }
+
+    /// What was explored, if the strategy tells classes of equivalent interleavings apart.
+    fn explored(&self) -> Option<Explored> {
+        None
+    }
+}
+
+/// An exploration of classes of equivalent interleavings, in figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Explored {
+    /// Classes that were explored, each by one run.
+    pub classes: u64,
+    /// Runs that were found to be in a class that was explored before.
+    pub redundant: u64,
+    /// Runs whose schedule could not be followed.
+    pub blocked: u64,
+    /// Runs that only found out which memory is shared, or how long runs are.
+    pub learning: u64,
 }
 
 /// A strategy that users can name.
@@ -87,11 +105,13 @@ pub struct Schedule {
     pub tuple: Option<Tuple>,
     /// The strategy wants the trace of the run.
     pub traced: bool,
+    /// The strategy wants what the run wrote down, without names.
+    pub recorded: bool,
 }
 
 impl Schedule {
     pub fn new(token: Token, method: &'static str, plan: Plan) -> Schedule {
-        Schedule { token, plan, method, tuple: None, traced: false }
+        Schedule { token, plan, method, tuple: None, traced: false, recorded: false }
     }
 }
 

@@ -218,6 +218,23 @@ impl EventKind {
         self.has(property::UNIQUE)
     }
 
+    /// It may find that there is nothing to do, and touch less then.
+    pub const fn may_turn_out_otherwise(self) -> bool {
+        matches!(
+            self,
+            EventKind::AtomicRmw
+                | EventKind::Lock
+                | EventKind::ReadLock
+                | EventKind::SemWait
+                | EventKind::Wait
+                | EventKind::FutexWait
+                | EventKind::NotifyOne
+                | EventKind::NotifyAll
+                | EventKind::FutexWake
+                | EventKind::OnceEnter
+        )
+    }
+
     /// Bookkeeping that never is a schedule point, so that no plan can stop before it.
     pub const fn is_silent(self) -> bool {
         self.has(property::SILENT)

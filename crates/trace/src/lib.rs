@@ -14,6 +14,7 @@
 //! | [`location`] | source locations with inlined frames, and [`Site`], which survives a rebuild |
 //! | [`object`] | stable names for variables and sync objects |
 //! | [`plan`] | [`Plan`], its forced steps, its policies, and which memory it tracks |
+//! | [`touch`] | [`Touch`]: what an event touches, and which events cannot change places |
 //! | [`trace`] | [`Trace`]: events and the tables they point into |
 //! | [`watched`] | [`Watched`]: a place in the code at which a run stops |
 //! | [`guidance`] | [`Guidance`]: a sequence of places that a run is to pass |
@@ -39,6 +40,7 @@ pub mod plan;
 mod random;
 mod span;
 pub mod thread;
+pub mod touch;
 pub mod trace;
 pub mod watched;
 
@@ -53,9 +55,12 @@ pub use index::{EventIndex, LocationIndex, ObjectIndex, StackIndex, ThreadIndex}
 pub use influence::Influence;
 pub use location::{Frame, Location, Site};
 pub use object::{Object, ObjectName};
-pub use plan::{Extent, Order, Others, Outlasting, Plan, Policy, Step, Tracked, Turns, Until, Weights};
+pub use plan::{
+    Extent, Order, Others, Outlasting, Plan, Policy, Sleeper, Step, Tracked, Turns, Until, Weights,
+};
 pub use random::Random;
 pub use span::Span;
 pub use thread::ThreadId;
+pub use touch::{Deed, Effect, Space, Touch, touches};
 pub use trace::{Pending, StackNode, Trace};
 pub use watched::{MovedCode, Relative, Watched};

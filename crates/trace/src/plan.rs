@@ -1,8 +1,9 @@
 //! How a run is asked for.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 
-use crate::{EventKind, Guidance, ThreadId, ThreadIndex, Watched};
+use crate::{EventKind, Guidance, ThreadId, ThreadIndex, Touch, Watched};
 
 /// A schedule for one run: forced turns and steps, then a policy for the rest, and the memory whose accesses
 /// count.
@@ -152,6 +153,22 @@ pub enum Policy {
     Weighted(Weights),
     /// Threads are led through places in the code, in the order of a sequence (guided test).
     Guided(Guidance),
+    /// As [`RunToBlock`](Policy::RunToBlock), without the threads that are asleep (sleep sets).
+    Awake { asleep: Vec<Sleeper>, from: u64 },
+}
+
+/// A thread that is not to do its next operation until another thread has done something that the operation cannot
+/// change places with. Turn number [`from`](Policy::Awake) of the plan is the first one that can wake it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sleeper {
+    pub thread: ThreadIndex,
+    /// What the operation touches.
+    pub touches: Arc<[Touch]>,
+}
+
+impl Sleeper {
+    /// Why a run is said to have diverged in which all threads that could go on are asleep.
+    pub const ALL_ASLEEP: &str = "all threads that can run are asleep";
 }
 
 /// An order of threads: those named, then all others by a rule that needs no names, then `last`.

@@ -19,8 +19,45 @@ pub struct Decision<'a> {
     /// Two decisions with the same number were made in the same state of the program.
     pub state: u64,
     pub picked: ThreadIndex,
+    /// How the operation of that thread may have to wait.
+    pub patience: OperationPatience,
     alternatives: &'a [u64],
     guidance: &'a [u64],
+}
+
+/// Whether an operation can be done at once, whatever the others have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OperationPatience {
+    /// It never waits.
+    #[default]
+    None,
+    /// It waits until something is there.
+    Endless,
+    /// It waits, and may time out while other threads can run.
+    Limited,
+}
+
+/// Bits above the number of a thread, of which there are at most 2^16.
+const WAITS: u64 = 1 << 30;
+const MAY_TIME_OUT: u64 = 1 << 31;
+const THREAD: u64 = 0xffff;
+
+impl OperationPatience {
+    fn to_bits(self) -> u64 {
+        match self {
+            OperationPatience::None => 0,
+            OperationPatience::Endless => WAITS,
+            OperationPatience::Limited => WAITS | MAY_TIME_OUT,
+        }
+    }
+
+    fn from_bits(word: u64) -> OperationPatience {
+        match (word & WAITS != 0, word & MAY_TIME_OUT != 0) {
+            (false, _) => OperationPatience::None,
+            (true, false) => OperationPatience::Endless,
+            (true, true) => OperationPatience::Limited,
+        }
+    }
 }
 
 impl<'a> Decisions<'a> {
@@ -35,11 +72,12 @@ impl<'a> Decisions<'a> {
     pub fn head(
         records: u64,
         state: u64,
-        picked: ThreadIndex,
+        (picked, patience): (ThreadIndex, OperationPatience),
         set: usize,
         guidance: usize,
     ) -> [u64; Decisions::HEAD] {
-        [records, state, u64::from(picked.number()) | (set as u64) << 32 | (guidance as u64) << 48]
+        let picked = u64::from(picked.number()) & THREAD | patience.to_bits();
+        [records, state, picked | (set as u64) << 32 | (guidance as u64) << 48]
     }
 }
 
@@ -52,7 +90,9 @@ impl<'a> Iterator for Decisions<'a> {
         let (alternatives, rest) = words.0.split_at_checked((last >> 32 & 0xffff) as usize)?;
         let (guidance, rest) = rest.split_at_checked((last >> 48) as usize)?;
         words.0 = rest;
-        Some(Decision { records, state, picked: ThreadIndex::new(last as u32), alternatives, guidance })
+        let picked = ThreadIndex::new((last & THREAD) as u32);
+        let patience = OperationPatience::from_bits(last);
+        Some(Decision { records, state, picked, patience, alternatives, guidance })
     }
 }
 

@@ -21,7 +21,7 @@ mod words;
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-pub use decisions::{Decision, Decisions, GuidedStep, members};
+pub use decisions::{Decision, Decisions, GuidedStep, OperationPatience, members};
 pub use end::{CodePlace, EndSlot, MESSAGE_BYTES};
 pub use plans::{decode_extents, decode_plan, encode_extents, encode_plan};
 pub use records::{MAX_RACES, Pass, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};
@@ -29,7 +29,7 @@ pub use tables::{Tables, encode_tables};
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::words::{Garbled, Words, push_thread};
 use threadbare_trace::{
     Afterwards, Demand, EventKind, Extent, Guidance, KeptBack, MovedCode, Order, Others, Outlasting, Plan,
-    Policy, Preference, Relative, Step, ThreadIndex, Tracked, Turns, Until, Watched, Waypoint, Weights,
-    WhichThread,
+    Policy, Preference, Relative, Sleeper, Step, ThreadIndex, Touch, Tracked, Turns, Until, Watched,
+    Waypoint, Weights, WhichThread,
 };
 
 const FLAG_STRICT: u64 = 1;
@@ -99,6 +99,15 @@ fn push_policy(words: &mut Vec<u64>, policy: &Policy) {
         Policy::Guided(guidance) => {
             words.push(6);
             push_guidance(words, guidance);
+        }
+        Policy::Awake { asleep, from } => {
+            words.extend([7, *from, asleep.len() as u64]);
+            for Sleeper { thread, touches } in asleep {
+                words.extend([u64::from(thread.number()), touches.len() as u64]);
+                for Touch { space, start, len, effect } in touches.iter() {
+                    words.extend([u64::from(*space as u8) << 8 | u64::from(*effect as u8), *start, *len]);
+                }
+            }
         }
     }
 }
@@ -252,8 +261,22 @@ impl Words<'_> {
                     .collect::<Result<_, _>>()?,
             }),
             6 => Policy::Guided(self.guidance()?),
+            7 => Policy::Awake {
+                from: self.next()?,
+                asleep: (0..self.count()?).map(|_| self.sleeper()).collect::<Result<_, _>>()?,
+            },
             _ => return Err(Garbled),
         })
+    }
+
+    fn sleeper(&mut self) -> Result<Sleeper, Garbled> {
+        let thread = ThreadIndex::new(u32::try_from(self.next()?).map_err(|_| Garbled)?);
+        let count = self.next()?;
+        let touch = |_| {
+            let (what, start, len) = (self.next()?, self.next()?, self.next()?);
+            Touch::from_bytes((what >> 8) as u8, what as u8, start, len).ok_or(Garbled)
+        };
+        Ok(Sleeper { thread, touches: (0..count).map(touch).collect::<Result<_, _>>()? })
     }
 
     fn watched(&mut self) -> Result<Watched, Garbled> {

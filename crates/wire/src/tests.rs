@@ -10,7 +10,7 @@ use threadbare_trace::arbitrary::{self, kind, number, thread};
 use threadbare_trace::{
     Afterwards, Demand, Distance, DistanceTable, End, EventKind, Extent, Failure, FailureKind, Guidance,
     KeptBack, MemoryOrder, MovedCode, Order, Others, Outcome, Outlasting, Plan, Policy, Preference, Relative,
-    StackIndex, Step, ThreadIndex, Turns, Until, Watched, Waypoint, Weights, WhichThread,
+    Sleeper, StackIndex, Step, ThreadIndex, Touch, Turns, Until, Watched, Waypoint, Weights, WhichThread,
 };
 
 fn extent() -> impl Strategy<Value = Extent> {
@@ -54,7 +54,21 @@ fn policy() -> impl Strategy<Value = Policy> {
         (any::<u64>(), any::<[u64; 2]>(), vec((thread(), any::<u64>()), 0..4))
             .prop_map(|(seed, interesting, counts)| Policy::Weighted(Weights { seed, interesting, counts })),
         guidance().prop_map(Policy::Guided),
+        (vec(sleeper(), 0..4), any::<u64>()).prop_map(|(asleep, from)| Policy::Awake { asleep, from }),
     ]
+}
+
+fn patience() -> impl Strategy<Value = OperationPatience> {
+    use OperationPatience::{Endless, Limited, None};
+    prop_oneof![Just(None), Just(Endless), Just(Limited)]
+}
+
+fn sleeper() -> impl Strategy<Value = Sleeper> {
+    let touch = (0..5u8, 0..3u8, any::<[u64; 2]>()).prop_map(|(space, effect, [start, len])| {
+        Touch::from_bytes(space, effect, start, len).expect("there are so many of each")
+    });
+    (any::<u32>(), vec(touch, 0..4))
+        .prop_map(|(thread, touches)| Sleeper { thread: ThreadIndex::new(thread), touches: touches.into() })
 }
 
 /// Without tables, which travel apart.
@@ -204,19 +218,22 @@ proptest! {
     /// Protects the search of a guided test, which goes on from what a run tells of its decisions.
     #[test]
     fn guided_decisions_survive_the_wire(
-        decisions in vec((any::<u32>(), vec(guided_step(), 1..130), any::<u64>()), 0..6),
+        decisions in vec((any::<u32>(), vec(guided_step(), 1..130), any::<u64>(), patience()), 0..6),
     ) {
         let mut words = Vec::new();
-        for (passed, steps, state) in &decisions {
+        for (passed, steps, state, patience) in &decisions {
             let mut set = vec![0u64; steps.len().div_ceil(64)];
             (0..steps.len()).for_each(|thread| set[thread / 64] |= 1 << (thread % 64));
             let guidance = GuidedStep::words(*passed, steps);
-            words.extend(Decisions::head(0, *state, ThreadIndex::MAIN, set.len(), guidance.len()));
+            words.extend(Decisions::head(0, *state, (ThreadIndex::MAIN, *patience), set.len(), guidance.len()));
             words.extend(set);
             words.extend(guidance);
         }
         let read: Vec<_> = Decisions::new(&words)
-            .map(|decision| (decision.passed().unwrap_or(0), decision.steps().collect::<Vec<_>>(), decision.state))
+            .map(|decision| {
+                let steps = decision.steps().collect::<Vec<_>>();
+                (decision.passed().unwrap_or(0), steps, decision.state, decision.patience)
+            })
             .collect();
         prop_assert_eq!(read, decisions);
     }

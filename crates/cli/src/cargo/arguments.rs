@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::arguments::{ReplayOptions, RunOptions, SearchOptions, SequenceOptions};
+use crate::arguments::{ExplorationOptions, ReplayOptions, RunOptions, SearchOptions, SequenceOptions};
 use crate::doctor::DoctorOptions;
 
 #[derive(Parser)]
@@ -31,6 +31,8 @@ pub enum Command {
     Test(CargoTestOptions),
     /// Run a program of the project under many schedules
     Run(CargoRunOptions),
+    /// Run each test once in every class of equivalent interleavings, until none is left
+    Explore(CargoExploreOptions),
     /// Drive a test or a program of the project through given locations, in their order
     Guide(CargoGuideOptions),
     /// Build as the clip says and run it: the same failure, every time
@@ -61,6 +63,15 @@ pub struct CargoTestOptions {
 
     #[command(flatten)]
     pub hunt: CargoHuntOptions,
+}
+
+#[derive(Args)]
+pub struct CargoExploreOptions {
+    #[command(flatten)]
+    pub tests: CargoTestOptions,
+
+    #[command(flatten)]
+    pub exploration: ExplorationOptions,
 }
 
 #[derive(Args)]

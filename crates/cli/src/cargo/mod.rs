@@ -34,7 +34,8 @@ use project::{Executable, Project};
 
 pub fn run(command: Command, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     match command {
-        Command::Test(options) => suite::run(&options, cancelled),
+        Command::Test(options) => suite::test(&options, cancelled),
+        Command::Explore(options) => suite::explore(&options, cancelled),
         Command::Run(options) => run_program(&options, cancelled),
         Command::Guide(options) => guide::run(&options, cancelled),
         Command::Replay(options) => replay_clip(&options, cancelled),

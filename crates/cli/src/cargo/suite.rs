@@ -1,4 +1,4 @@
-//! `cargo threadbare test`: hunts in every test of the project, one session for each.
+//! `cargo threadbare test` and `explore`: a session for each test of the project.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use threadbare_hunt::clip::Origin;
 use threadbare_hunt::suite::{self, SuiteSummary, Test};
 use threadbare_hunt::{Budget, Emit, Event, HuntConfig, StrategyChoice, Subject};
 
-use super::arguments::CargoTestOptions;
+use super::arguments::{CargoExploreOptions, CargoTestOptions};
 use super::harness_options::HarnessOptions;
 use super::listing::{self, Case, HARNESS_THREADS};
 use super::project::{Built, Project};
@@ -22,7 +22,24 @@ use crate::{exit, output, session};
 /// The default budget for each test.
 const BUDGET: Budget = Budget { runs: Some(200), time: Some(Duration::from_secs(60)) };
 
-pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+/// The default budget for each test that is explored.
+const EXPLORATION: Budget = Budget { runs: None, time: Some(Duration::from_secs(60)) };
+
+pub fn test(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let config = || config(options, StrategyChoice::Hunt, BUDGET, cancelled);
+    run(options, &config, cancelled)
+}
+
+pub fn explore(options: &CargoExploreOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
+    let config = || config(&options.tests, options.exploration.strategy(), EXPLORATION, cancelled);
+    run(&options.tests, &config, cancelled)
+}
+
+fn run(
+    options: &CargoTestOptions,
+    config: &(dyn Fn() -> HuntConfig + Sync),
+    cancelled: &Arc<AtomicBool>,
+) -> Result<u8, Problem> {
     interrupt::begin(options.hunt.search.output.reporter("cargo threadbare replay"), Due::suite());
     session::check_directory(&options.hunt.search.out)?;
     let harness = if options.no_hunt { None } else { Some(HarnessOptions::parse(&options.arguments)?) };
@@ -42,10 +59,10 @@ pub fn run(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> Result<u8
     let ignored = listings.iter().map(|listing| listing.ignored).sum();
     let cases: Vec<Case<'_>> = listings.into_iter().flat_map(|listing| listing.cases).collect();
     let jobs = options.hunt.search.jobs.or(harness.test_threads);
-    let jobs = jobs.unwrap_or_else(|| config(options, cancelled).jobs);
+    let jobs = jobs.unwrap_or_else(|| config().jobs);
     let started = Event::SuiteStarted { tests: cases.len(), programs: built.executables.len() };
     emit(started).map_err(output::problem)?;
-    let make = |index: usize, worker: u32| test(&cases[index], &directory, worker, options, cancelled);
+    let make = |index: usize, worker: u32| test_of(&cases[index], &directory, worker, config());
     let is_cancelled = || cancelled.load(Ordering::Relaxed);
     let summary = suite::run(cases.len(), jobs, ignored, &make, &is_cancelled, &mut emit)?;
     exit_code(&summary, options, built.incomplete)
@@ -85,14 +102,7 @@ fn incomplete() -> Problem {
 }
 
 /// The session of a test, for the worker with this number.
-fn test(
-    case: &Case<'_>,
-    directory: &str,
-    worker: u32,
-    options: &CargoTestOptions,
-    cancelled: &Arc<AtomicBool>,
-) -> Test {
-    let config = config(options, cancelled);
+fn test_of(case: &Case<'_>, directory: &str, worker: u32, config: HuntConfig) -> Test {
     Test {
         program: case.executable.name.clone(),
         // A program with a harness of its own is run from there.
@@ -123,8 +133,13 @@ pub fn subject(case: &Case<'_>, directory: &str, worker: u32) -> Subject {
     Subject { target, origin, name, unsaved_input: None }
 }
 
-fn config(options: &CargoTestOptions, cancelled: &Arc<AtomicBool>) -> HuntConfig {
-    session::config(StrategyChoice::Hunt, &options.hunt.search, BUDGET, &options.hunt.run, cancelled)
+fn config(
+    options: &CargoTestOptions,
+    strategy: StrategyChoice,
+    budget: Budget,
+    cancelled: &Arc<AtomicBool>,
+) -> HuntConfig {
+    session::config(strategy, &options.hunt.search, budget, &options.hunt.run, cancelled)
 }
 
 fn exit_code(summary: &SuiteSummary, options: &CargoTestOptions, is_incomplete: bool) -> Result<u8, Problem> {

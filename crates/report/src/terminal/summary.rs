@@ -3,6 +3,8 @@
 use threadbare_hunt::suite::SuiteSummary;
 use threadbare_hunt::{BEGINNING, GUIDE, PredictionFigures, Stopped, Summary, Unfinished};
 
+use threadbare_search::Explored;
+
 use super::timing;
 
 /// What a session did, found and left out.
@@ -75,8 +77,14 @@ fn search(summary: &Summary) -> String {
             (summary.sleeps_held, ", sleeps not outlasted"),
         ];
         let but: String = parts.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect();
-        lines.push(format!("every schedule of this search was tried{but}"));
+        lines.push(match summary.explored {
+            Some(Explored { classes, .. }) => {
+                format!("all {} were tried{but}", counted(classes, "interleaving"))
+            }
+            None => format!("every schedule of this search was tried{but}"),
+        });
     }
+    lines.extend(summary.explored.map(explored));
     if summary.dropped > 0 {
         let dropped = summary.dropped;
         lines.push(if summary.methods.contains_key(GUIDE) {
@@ -87,6 +95,16 @@ fn search(summary: &Summary) -> String {
     }
     lines.extend(left_out(summary));
     lines.join("\n")
+}
+
+/// The figures of an exploration.
+fn explored(explored: Explored) -> String {
+    let Explored { classes, redundant, blocked, learning } = explored;
+    format!(
+        "{} of interleavings, {redundant} redundant, {blocked} blocked; {} only learnt",
+        if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") },
+        counted(learning, "run"),
+    )
 }
 
 /// What may have made a run fail that its schedule alone did not.

@@ -15,6 +15,8 @@ use threadbare_hunt::Dependence;
 use threadbare_hunt::suite::{TestReport, TestResult};
 
 use super::summary::{counted, unfinished};
+use threadbare_search::Explored;
+
 use super::timing;
 
 /// The parts of a test's line.
@@ -48,7 +50,13 @@ impl TestLine {
         let done = match &report.result {
             TestResult::NoThreads => "no threads".to_owned(),
             TestResult::CouldNotRun(problem) | TestResult::FailedAlone(problem) => problem.clone(),
-            _ => counted(report.runs(), "run"),
+            _ => {
+                match report.summary.as_ref().filter(|summary| summary.exhausted).and_then(|all| all.explored)
+                {
+                    Some(Explored { classes, .. }) => format!("all {}", counted(classes, "interleaving")),
+                    None => counted(report.runs(), "run"),
+                }
+            }
         };
         TestLine {
             outcome,

@@ -212,7 +212,10 @@ impl Entry {
     fn write_as_running(mut self) {
         let me = scheduler::current();
         self.tell_early_end();
-        scheduler::with_me(|me| me.last_value = self.value);
+        scheduler::with(|sched| {
+            sched.threads[me].last_value = self.value;
+            sched.follower.event(me, &self);
+        });
         state::event(me, &self);
         work::event(me, &self);
         // An operation was announced with its stack, where the thread still is.

@@ -3,12 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::ThreadIndex;
-use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET, GuidedStep};
+use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET, GuidedStep, OperationPatience};
 
 use crate::entry::log;
 use crate::schedule::bits::Bits;
 use crate::schedule::scheduler::Scheduler;
 use crate::schedule::state;
+use crate::schedule::wait::Wait;
 
 /// A decision that is about to be made.
 pub struct Pending {
@@ -45,15 +46,27 @@ impl Scheduler {
     }
 }
 
+impl Scheduler {
+    /// How the operation that thread `index` stands before may have to wait.
+    pub fn patience(&self, index: ThreadIndex) -> OperationPatience {
+        match self.threads[index].wait {
+            Wait::Nothing => OperationPatience::None,
+            _ if self.threads[index].deadline.is_some() => OperationPatience::Limited,
+            _ => OperationPatience::Endless,
+        }
+    }
+}
+
 impl Pending {
     /// Records that `picked` runs, while there is room.
-    pub fn made(mut self, picked: ThreadIndex) {
+    pub fn made(mut self, picked: ThreadIndex, patience: OperationPatience) {
         self.alternatives.insert(picked);
         let control = log::control();
         let set = self.alternatives.words();
         let at = control.decision_words.load(Ordering::Relaxed);
         let records = control.events.load(Ordering::Relaxed);
-        let head = wire::Decisions::head(records, self.state, picked, set.len(), self.guidance.len());
+        let head =
+            wire::Decisions::head(records, self.state, (picked, patience), set.len(), self.guidance.len());
         let words: Vec<u64> = head.iter().chain(set).chain(&self.guidance).copied().collect();
         let len = words.len();
         if log::write_words(DECISIONS_OFFSET, DECISIONS_BYTES, at, words.into_iter()) {

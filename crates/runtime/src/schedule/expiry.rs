@@ -13,6 +13,11 @@ impl Scheduler {
         self.threads[index].deadline.is_some() && self.threads[index].wait.may_be_given_up(self, index)
     }
 
+    /// The same, and the plan has not put the thread to sleep.
+    pub fn may_expire_awake(&self, index: ThreadIndex) -> bool {
+        !self.follower.asleep.contains(index) && self.may_expire(index)
+    }
+
     /// The wait may time out while other threads can run. A wait of more than an hour may not: no machine is so busy
     /// that the others would not have run by then. A sleep may.
     pub fn may_expire_early(&self, index: ThreadIndex) -> bool {

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 use threadbare_trace::{End, FailureKind, Plan, Policy, Random, ThreadIndex, Until};
 use threadbare_wire::PendingRecord;
 
-use crate::entry::log;
+use crate::entry::log::{self, Entry};
 use crate::hash::Hasher;
+use crate::schedule::asleep::Asleep;
 use crate::schedule::bits::Bits;
 use crate::schedule::ending::{fail, finish, refuse};
 use crate::schedule::guidance::Progress;
@@ -41,6 +42,7 @@ pub struct Follower {
     pub(super) scores: Scores,
     pub(super) walk: Walk,
     pub(super) progress: Progress,
+    pub(super) asleep: Asleep,
     /// The policy has begun to decide.
     pub(super) free: bool,
     /// Turns taken so far.
@@ -83,12 +85,13 @@ impl Follower {
             }
             Policy::Weighted(weights) => (weights.seed, Walk::new(weights)),
             Policy::Guided(guidance) => (guidance.seed, Walk::default()),
-            Policy::RunToBlock | Policy::Ordered(_) => (0, Walk::default()),
+            Policy::RunToBlock | Policy::Ordered(_) | Policy::Awake { .. } => (0, Walk::default()),
         };
         let alert_at = if plan.decisions { 0 } else { snapshots::next() };
         let counts = !plan.steps.is_empty() || snapshots::are_wanted();
         let watches_races = plan.races || plan.race.is_some();
-        let fresh = Follower { lowest: LOWEST, ..Follower::default() };
+        let asleep = Asleep::new(&plan.policy);
+        let fresh = Follower { lowest: LOWEST, asleep, ..Follower::default() };
         Follower { plan, random: Random(seed), walk, alert_at, counts, watches_races, ..fresh }
     }
 
@@ -139,6 +142,14 @@ impl Follower {
 
     pub fn watches_races(&self) -> bool {
         self.watches_races
+    }
+
+    /// Thread `me` has done this. Threads that are asleep may wake by it.
+    #[inline(always)]
+    pub fn event(&mut self, me: ThreadIndex, entry: &Entry) {
+        if !self.asleep.is_empty() {
+            self.asleep.event(me, self.decided.saturating_sub(1), entry);
+        }
     }
 
     /// Thread `me` does the operation it stood before.

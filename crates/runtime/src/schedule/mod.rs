@@ -2,6 +2,7 @@
 //!
 //! The scheduler knows operations and waits, not what they mean: primitives are in `sync` and `os`.
 
+mod asleep;
 pub mod bits;
 pub mod carrier;
 pub mod context;

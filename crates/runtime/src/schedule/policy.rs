@@ -3,8 +3,9 @@
 //! Policies live in the runtime because they choose at every event. A search that chooses between whole schedules is
 //! outside, in the tool.
 
-use threadbare_trace::{EventKind, Order, Others, Policy, ThreadId, ThreadIndex};
+use threadbare_trace::{End, EventKind, Order, Others, Policy, Sleeper, ThreadId, ThreadIndex};
 
+use super::ending::finish;
 use super::follower::Follower;
 use super::scheduler::{Scheduler, current};
 use crate::entry::log;
@@ -77,6 +78,9 @@ impl Scheduler {
         {
             return Some(index);
         }
+        if matches!(self.follower.plan.policy, Policy::Awake { .. }) {
+            return self.pick_awake();
+        }
         let fair = self.follower.must_be_fair();
         if fair || matches!(self.follower.plan.policy, Policy::Random { .. }) {
             return self.pick_randomly();
@@ -90,6 +94,37 @@ impl Scheduler {
             _ if gives_way => self.ready.after(current()),
             _ if self.ready.contains(current()) => Some(current()),
             _ => self.ready.first(),
+        }
+    }
+
+    /// A thread that is not asleep: the running one, if it need not give way, or else the next. Ends the run when all
+    /// that can go on are asleep: every continuation was tried before.
+    #[inline(never)]
+    fn pick_awake(&mut self) -> Option<ThreadIndex> {
+        let (from, gives_way) = (current(), self.current_gives_way());
+        let asleep = &self.follower.asleep;
+        let may_go = |&index: &ThreadIndex| !asleep.contains(index) && self.can_run(index);
+        // Those after the running thread come first, so that threads which all give way take turns.
+        let turn = |&index: &ThreadIndex| match index == from && !gives_way {
+            true => 0,
+            false => 1 + u64::from(index.number().wrapping_sub(from.number()).wrapping_sub(1)),
+        };
+        let next = self.ready.iter().filter(may_go).min_by_key(turn);
+        if next.is_none() {
+            self.end_if_asleep();
+        }
+        if gives_way {
+            self.follower.streak = 0;
+        }
+        next
+    }
+
+    /// Ends the run if a thread that is asleep could go on.
+    pub fn end_if_asleep(&mut self) {
+        let asleep: Vec<ThreadIndex> =
+            self.alive.iter().filter(|&index| self.follower.asleep.contains(index)).collect();
+        if asleep.into_iter().any(|index| self.can_run(index) || self.may_expire(index)) {
+            finish(&End::Diverged { step: 0, reason: Sleeper::ALL_ASLEEP.into() });
         }
     }
 

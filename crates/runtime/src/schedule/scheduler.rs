@@ -336,7 +336,7 @@ impl Scheduler {
         let choice = self.look_at_choice();
         let next = self.pick()?;
         if let Some(choice) = choice {
-            choice.made(next);
+            choice.made(next, self.patience(next));
         }
         Some(next)
     }
@@ -368,7 +368,7 @@ impl Scheduler {
         ready
             .or_else(|| self.interrupt())
             .or_else(|| self.wake_by_timer())
-            .or_else(|| self.expire_earliest(Scheduler::may_expire))
+            .or_else(|| self.expire_earliest(Scheduler::may_expire_awake))
     }
 
     #[inline]
@@ -422,6 +422,7 @@ impl Scheduler {
         if self.alive.is_empty() {
             return;
         }
+        self.end_if_asleep();
         let is_due = |index: ThreadIndex| self.is_due(index) && !self.waits_again(index);
         if let Some(index) = self.alive.iter().find(|&index| is_due(index)) {
             let PendingRecord { pc, stack, .. } = log::pending(index);

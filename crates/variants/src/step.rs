@@ -1,0 +1,149 @@
+//! The steps of a run: what a thread did from one decision to the next, and what that touched.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use threadbare_search::{Feedback, OperationPatience, Record};
+use threadbare_trace::{Deed, Effect, EventKind, Outcome, Space, ThreadIndex, Touch, touches};
+
+/// A thread was picked, did its operation, and went on to its next one.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub thread: ThreadIndex,
+    /// How the operation may have to wait.
+    pub patience: OperationPatience,
+    pub deeds: Arc<[Deed]>,
+    /// What the step touches, with names for heap memory that do not depend on the order of allocations.
+    pub touches: Arc<[Touch]>,
+    /// The same by address.
+    pub addresses: Arc<[Touch]>,
+}
+
+impl Step {
+    /// The two steps cannot change places.
+    pub fn conflicts(&self, other: &Step) -> bool {
+        self.thread == other.thread || conflict(&self.touches, &other.touches)
+    }
+}
+
+impl Step {
+    /// The step as it may turn out in another place: what failed may be done there, and then it touches more.
+    pub fn at_its_worst(&self) -> Step {
+        let at_worst = |(deed, &touch): (&Deed, &Touch)| match touch.effect {
+            Effect::Observes if deed.kind.may_turn_out_otherwise() => {
+                Touch { effect: Effect::Changes, ..touch }
+            }
+            _ => touch,
+        };
+        let of_deeds = || self.deeds.iter().flat_map(|deed| touches(deed).map(move |_| deed));
+        let upgraded = |all: &[Touch]| of_deeds().zip(all).map(at_worst).collect();
+        Step { touches: upgraded(&self.touches), addresses: upgraded(&self.addresses), ..self.clone() }
+    }
+}
+
+/// Something of one cannot change places with something of the other.
+pub fn conflict(some: &[Touch], others: &[Touch]) -> bool {
+    some.iter().any(|touch| others.iter().any(|other| touch.conflicts(other)))
+}
+
+/// Gives heap blocks names, which are addresses too, but of no memory: a block is known by the thread that allocated it
+/// and by how many that thread had allocated before. The names are the same in all runs.
+#[derive(Debug, Default)]
+pub struct Names {
+    blocks: FxHashMap<(ThreadIndex, u32, u64), u64>,
+    next: u64,
+}
+
+/// Names lie where no program has memory.
+const FIRST_NAME: u64 = 1 << 63;
+
+impl Names {
+    fn of_block(&mut self, thread: ThreadIndex, ordinal: u32, size: u64) -> u64 {
+        *self.blocks.entry((thread, ordinal, size)).or_insert_with(|| {
+            let name = FIRST_NAME + self.next;
+            self.next += size.next_multiple_of(64) + 64;
+            name
+        })
+    }
+}
+
+/// The blocks of one run, by address.
+#[derive(Default)]
+struct Blocks {
+    named: BTreeMap<u64, (u64, u64)>,
+    allocations: FxHashMap<ThreadIndex, u32>,
+}
+
+impl Blocks {
+    fn allocated(&mut self, names: &mut Names, thread: ThreadIndex, start: u64, size: u64) {
+        let ordinal = self.allocations.entry(thread).or_default();
+        *ordinal += 1;
+        self.named.insert(start, (size, names.of_block(thread, *ordinal, size)));
+    }
+
+    fn name(&self, touch: Touch) -> Touch {
+        let block = self.named.range(..=touch.start).next_back();
+        match block {
+            Some((&start, &(size, name)))
+                if matches!(touch.space, Space::Memory | Space::Object)
+                    && touch.start - start < size.max(1) =>
+            {
+                Touch { start: name + (touch.start - start), ..touch }
+            }
+            _ => touch,
+        }
+    }
+}
+
+fn deed(record: &Record) -> Option<Deed> {
+    let (kind, outcome) = (record.event_kind()?, record.outcome()?);
+    let (thread, size) = (record.thread_index(), record.size());
+    Some(Deed { thread, kind, outcome, object: record.object, size, value: record.value })
+}
+
+/// The steps of the run, and the operations that threads stood before at its end.
+pub fn steps(feedback: &Feedback, names: &mut Names) -> (Vec<Step>, Vec<Step>) {
+    let mut blocks = Blocks::default();
+    let decisions = &feedback.decisions;
+    let ends = decisions.iter().skip(1).map(|next| next.first_record).chain([feedback.records.len()]);
+    let mut steps = Vec::with_capacity(decisions.len());
+    for (decision, end) in decisions.iter().zip(ends) {
+        let records = feedback.records.get(decision.first_record..end).unwrap_or_default();
+        let deeds: Vec<Deed> = records.iter().filter_map(deed).collect();
+        for deed in deeds.iter().filter(|deed| deed.kind == EventKind::Allocate) {
+            blocks.allocated(names, deed.thread, deed.object, deed.size);
+        }
+        let addresses: Arc<[Touch]> = deeds.iter().flat_map(touches).collect();
+        let touches = addresses.iter().map(|&touch| blocks.name(touch)).collect();
+        let (thread, patience) = (decision.picked, decision.patience);
+        steps.push(Step { thread, patience, deeds: deeds.into(), touches, addresses });
+    }
+    let pending = feedback.pending.iter().filter_map(|pending| {
+        let kind = pending.event_kind()?;
+        // One woken thread is enough for a notification to matter.
+        let value = 1;
+        let (thread, size) = (pending.thread_index(), u64::from(pending.size));
+        let deed = Deed { thread, kind, outcome: Outcome::Done, object: pending.object, size, value };
+        let deeds: Vec<Deed> = std::iter::once(deed).chain(mutex_to_retake(&deed, &steps)).collect();
+        let addresses: Arc<[Touch]> = deeds.iter().flat_map(touches).collect();
+        let touches = addresses.iter().map(|&touch| blocks.name(touch)).collect();
+        let patience =
+            if pending.blocked != 0 { OperationPatience::Endless } else { OperationPatience::None };
+        Some(Step { thread, patience, deeds: deeds.into(), touches, addresses })
+    });
+    let pending: Vec<Step> = pending.collect();
+    (steps, pending)
+}
+
+/// A thread that waits for a condition locks the mutex again when it wakes.
+fn mutex_to_retake(pending: &Deed, steps: &[Step]) -> Option<Deed> {
+    let own = steps.iter().rev().filter(|step| step.thread == pending.thread);
+    let mut deeds = own.flat_map(|step| step.deeds.iter());
+    let wait = deeds.find(|deed| deed.kind == EventKind::Wait && deed.object == pending.object)?;
+    (pending.kind == EventKind::Wake).then_some(Deed {
+        kind: EventKind::Lock,
+        object: wait.value,
+        ..*pending
+    })
+}

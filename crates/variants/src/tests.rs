@@ -1,0 +1,102 @@
+//! The search against brute force, on programs of a model.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use threadbare_search::Settings;
+use threadbare_trace::Plan;
+
+use crate::Reachability;
+use crate::simulated::{Op, Program, all_classes, explored};
+
+fn check(program: &Program, at_a_time: usize) -> Result<usize, String> {
+    let Some(all) = all_classes(program, 60_000) else { return Ok(0) };
+    let mut strategy = Reachability::new(Settings::new(Plan::default()));
+    let (seen, wasted) = explored(program, &mut strategy, at_a_time);
+    let set: BTreeSet<u64> = seen.iter().copied().collect();
+    let problem = |what: &str| {
+        Err(format!("{what}: {} of {} classes in {} runs, {wasted} wasted", set.len(), all.len(), seen.len()))
+    };
+    if !set.is_subset(&all) {
+        return problem("a class that is none");
+    }
+    if set != all {
+        return problem("missed");
+    }
+    if seen.len() != set.len() {
+        return problem("twice");
+    }
+    if wasted > 0 {
+        return problem("wasted");
+    }
+    Ok(all.len())
+}
+
+#[test]
+fn known_counts() {
+    let readers = |n: usize| -> Program {
+        std::iter::once(vec![Op::Write(0, 1)]).chain((0..n).map(|_| vec![Op::Read(0)])).collect()
+    };
+    assert_eq!(check(&readers(3), 1), Ok(8));
+    assert_eq!(check(&vec![vec![Op::Add(0)]; 4], 1), Ok(24));
+    let locked: Vec<Op> = [Op::Lock(0), Op::Add(0), Op::Unlock(0)].repeat(2);
+    assert_eq!(check(&vec![locked; 2], 1), Ok(6));
+    let lastzero: Program = vec![
+        vec![Op::Read(2), Op::Unless(1), Op::Read(1)],
+        vec![Op::Read(0), Op::Write(1, 1)],
+        vec![Op::Read(1), Op::Write(2, 1)],
+    ];
+    assert!(check(&lastzero, 1).is_ok_and(|count| count > 0), "{:?}", check(&lastzero, 1));
+}
+
+fn op(kinds: u8) -> BoxedStrategy<Op> {
+    let memory = prop_oneof![
+        3 => (0..2u8).prop_map(Op::Read),
+        3 => (0..2u8, 0..2u8).prop_map(|(v, value)| Op::Write(v, value)),
+        2 => (0..2u8).prop_map(Op::Add),
+        2 => (0..2u8, 0..2u8, 0..2u8).prop_map(|(v, old, new)| Op::Cas(v, old, new)),
+        2 => (0..2u8).prop_map(Op::Unless),
+    ];
+    let sync = prop_oneof![
+        3 => (0..2u8).prop_map(Op::Lock),
+        1 => (0..2u8).prop_map(Op::TryLock),
+        3 => (0..2u8).prop_map(Op::Unlock),
+        2 => (0..1u8).prop_map(Op::Post),
+        2 => (0..1u8).prop_map(Op::Take),
+    ];
+    let condition = prop_oneof![
+        1 => (0..1u8).prop_map(Op::Wait),
+        1 => (0..1u8).prop_map(Op::Notify),
+        1 => (0..1u8).prop_map(Op::NotifyAll),
+        1 => Just(Op::Lock(0)),
+        1 => Just(Op::Unlock(0)),
+    ];
+    match kinds {
+        0 => memory.boxed(),
+        1 => prop_oneof![2 => memory, 2 => sync].boxed(),
+        _ => prop_oneof![2 => memory, 1 => sync, 3 => condition].boxed(),
+    }
+}
+
+fn program(kinds: u8) -> impl Strategy<Value = Program> {
+    prop::collection::vec(prop::collection::vec(op(kinds), 1..5), 2..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn memory(program in program(0), at_a_time in 1..2usize) {
+        prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
+    }
+
+    #[test]
+    fn locks(program in program(1), at_a_time in 1..2usize) {
+        prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
+    }
+
+    #[test]
+    fn conditions(program in program(2), at_a_time in 1..2usize) {
+        prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
+    }
+}
