@@ -1,4 +1,4 @@
-//! Whether an operation that may have to wait could be done after some of a run's steps.
+//! Whether an operation could be done after some of a run's steps, or would have to wait, or would find nothing to do.
 //!
 //! This is the runtime's model of each primitive, as far as it decides who can go on. What is not modelled is taken to be
 //! possible: a schedule is then tried, cannot be followed, and is counted as blocked.
@@ -26,13 +26,32 @@ impl Blocking {
         step.deeds.iter().skip(usize::from(is_limited)).all(|deed| match deed.kind {
             EventKind::Lock | EventKind::ReadLock => Lock::after(deed, deeds(), all()).lets(deed, was_done),
             EventKind::SemWait => semaphore(deed.object, deeds(), all()) > 0,
-            EventKind::Wake | EventKind::FutexResume => has_token(deed, deeds()),
+            EventKind::Wake | EventKind::FutexResume => {
+                Waiting::after(deed.object, deeds()).has_token(deed.thread)
+            }
             EventKind::OnceEnter => !is_once_running(deed.object, deeds()),
             EventKind::Join => deeds()
                 .any(|other| other.kind == EventKind::End && u64::from(other.thread.number()) == deed.object),
             EventKind::BarrierLeave => false,
             _ => true,
         })
+    }
+
+    /// What found nothing to do in the run may have something to do after the steps that `before` gives.
+    pub fn may_do<'a>(deed: &Deed, before: impl Iterator<Item = &'a Step>, run: &'a [Step]) -> bool {
+        let mut before = before.flat_map(|step| step.deeds.iter());
+        let all = run.iter().flat_map(|step| step.deeds.iter());
+        match deed.kind {
+            EventKind::Lock | EventKind::ReadLock => Lock::after(deed, before, all).lets(deed, false),
+            EventKind::SemWait => semaphore(deed.object, before, all) > 0,
+            EventKind::NotifyOne | EventKind::NotifyAll | EventKind::FutexWake => {
+                Waiting::after(deed.object, before).can_be_woken() > 0
+            }
+            EventKind::OnceEnter => {
+                !before.any(|other| other.kind == EventKind::OnceEnter && other.object == deed.object)
+            }
+            kind => kind.may_turn_out_otherwise(),
+        }
     }
 }
 
@@ -109,39 +128,59 @@ fn semaphore<'a>(
     first + before.filter(of_this).filter_map(change).sum::<i64>()
 }
 
-/// A notification is there for the thread that waits.
-fn has_token<'a>(deed: &Deed, before: impl Iterator<Item = &'a Deed>) -> bool {
-    let mut waiting: Vec<(ThreadIndex, u64)> = Vec::new();
-    let mut tokens: Vec<u64> = Vec::new();
-    let of_this = before.filter(|other| other.object == deed.object);
-    for (other, time) in of_this.zip(1..) {
-        match other.kind {
-            EventKind::Wait | EventKind::FutexWait if other.outcome == Outcome::Done => {
-                waiting.push((other.thread, time));
+/// Who waits for a condition or at a futex, and the notifications that nobody has taken yet.
+#[derive(Default)]
+struct Waiting {
+    /// Each thread, and since when.
+    threads: Vec<(ThreadIndex, u64)>,
+    /// When each notification was made. It is for any thread that waited then.
+    tokens: Vec<u64>,
+}
+
+impl Waiting {
+    fn after<'a>(address: u64, before: impl Iterator<Item = &'a Deed>) -> Waiting {
+        let mut state = Waiting::default();
+        for (deed, time) in before.filter(|deed| deed.object == address).zip(1..) {
+            state.add(deed, time);
+        }
+        state
+    }
+
+    fn add(&mut self, deed: &Deed, time: u64) {
+        match deed.kind {
+            EventKind::Wait | EventKind::FutexWait if deed.outcome == Outcome::Done => {
+                self.threads.push((deed.thread, time));
             }
             // How many a wake-up was to wake is not in the log: those that it did.
             EventKind::NotifyOne | EventKind::NotifyAll | EventKind::FutexWake => {
-                let free = waiting.len().saturating_sub(tokens.len());
-                let wanted = match other.kind {
+                let wanted = match deed.kind {
                     EventKind::NotifyOne => 1,
                     EventKind::NotifyAll => usize::MAX,
-                    _ => other.value.max(1) as usize,
+                    _ => deed.value.max(1) as usize,
                 };
-                tokens.extend(std::iter::repeat_n(time, free.min(wanted)));
+                self.tokens.extend(std::iter::repeat_n(time, self.can_be_woken().min(wanted)));
             }
             EventKind::Wake | EventKind::FutexResume => {
-                let since = waiting.iter().position(|&(thread, _)| thread == other.thread);
-                let since = since.map_or(0, |place| waiting.remove(place).1);
-                let token = tokens.iter().position(|&token| token > since);
-                if let Some(token) = token.filter(|_| other.outcome == Outcome::Done) {
-                    tokens.remove(token);
+                let since = self.threads.iter().position(|&(thread, _)| thread == deed.thread);
+                let since = since.map_or(0, |place| self.threads.remove(place).1);
+                let token = self.tokens.iter().position(|&token| token > since);
+                if let Some(token) = token.filter(|_| deed.outcome == Outcome::Done) {
+                    self.tokens.remove(token);
                 }
             }
             _ => {}
         }
     }
-    let since = waiting.iter().find(|&&(thread, _)| thread == deed.thread).map(|&(_, time)| time);
-    since.is_some_and(|since| tokens.iter().any(|&token| token > since))
+
+    fn has_token(&self, thread: ThreadIndex) -> bool {
+        let waiting = self.threads.iter().find(|&&(other, _)| other == thread);
+        waiting.is_some_and(|&(_, since)| self.tokens.iter().any(|&token| token > since))
+    }
+
+    /// How many wait without a notification.
+    fn can_be_woken(&self) -> usize {
+        self.threads.len().saturating_sub(self.tokens.len())
+    }
 }
 
 fn is_once_running<'a>(address: u64, before: impl Iterator<Item = &'a Deed>) -> bool {

@@ -167,7 +167,8 @@ impl<'a> Execution<'a> {
     pub fn reversed(&self, race: Race) -> Vec<Step> {
         let independent = (race.first + 1..self.steps.len())
             .filter(|&position| position != race.second && !self.is_before(race.first, position));
-        let last = self.step(race.second).at_its_worst();
+        let before = || self.steps_without(race.first, self.steps.len());
+        let last = self.step(race.second).elsewhere(|deed| Blocking::may_do(deed, before(), self.steps));
         independent.map(|position| self.step(position).clone()).chain([last]).collect()
     }
 }

@@ -20,8 +20,8 @@ use threadbare_search::{
 use threadbare_trace::{End, Plan, Sleeper};
 
 use crate::execution::Execution;
-use crate::step::{Names, Step, steps};
-use crate::tree::{Beginning, NodeId, Tree};
+use crate::step::{Names, steps};
+use crate::tree::{Beginning, Continuation, NodeId, Tree};
 
 /// The bytes that a node or a planned step takes, about.
 const STEP_BYTES: u64 = 400;
@@ -106,7 +106,7 @@ impl Reachability {
                 self.add(path, feedback);
             }
         }
-        self.tree.finish(path[path.len() - 1]);
+        self.tree.release(path[path.len() - 1]);
     }
 
     /// Adds the run to the tree, and plans what its races call for.
@@ -123,16 +123,17 @@ impl Reachability {
             nodes.push(last);
         }
         self.tree.hold(last);
+        self.tree.open(path);
         let execution = Execution::new(&taken, &pending);
         for race in execution.races() {
             if self.tree.size() >= self.max_steps {
                 self.dropped += 1;
                 continue;
             }
-            let steps: Vec<Step> = execution.reversed(race);
-            self.tree.plan(nodes[race.first], steps);
+            let (node, instead_of) = (nodes[race.first], taken[race.first].thread);
+            self.tree.plan(Continuation { node, instead_of, steps: execution.reversed(race) });
         }
-        self.tree.finish(last);
+        self.tree.release(last);
     }
 }
 
@@ -151,11 +152,9 @@ impl Strategy for Reachability {
         if self.asked.iter().any(|asked| matches!(asked, Asked::Learning)) {
             return Next::Wait;
         }
-        if self.open > 0 {
-            return Next::Wait;
-        }
         match self.root.take().or_else(|| self.tree.begin()) {
             Some(beginning) => self.run(beginning),
+            None if self.open > 0 => Next::Wait,
             None => Next::Exhausted,
         }
     }

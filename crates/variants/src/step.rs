@@ -25,19 +25,18 @@ impl Step {
     pub fn conflicts(&self, other: &Step) -> bool {
         self.thread == other.thread || conflict(&self.touches, &other.touches)
     }
-}
 
-impl Step {
-    /// The step as it may turn out in another place: what failed may be done there, and then it touches more.
-    pub fn at_its_worst(&self) -> Step {
-        let at_worst = |(deed, &touch): (&Deed, &Touch)| match touch.effect {
-            Effect::Observes if deed.kind.may_turn_out_otherwise() => {
+    /// The step as it may turn out in another place: what found nothing to do may have something to do there, as `may_do`
+    /// says, and then it touches more.
+    pub fn elsewhere(&self, may_do: impl Fn(&Deed) -> bool) -> Step {
+        let turned_out = |(deed, &touch): (&Deed, &Touch)| match touch.effect {
+            Effect::Observes if deed.kind.may_turn_out_otherwise() && may_do(deed) => {
                 Touch { effect: Effect::Changes, ..touch }
             }
             _ => touch,
         };
         let of_deeds = || self.deeds.iter().flat_map(|deed| touches(deed).map(move |_| deed));
-        let upgraded = |all: &[Touch]| of_deeds().zip(all).map(at_worst).collect();
+        let upgraded = |all: &[Touch]| of_deeds().zip(all).map(turned_out).collect();
         Step { touches: upgraded(&self.touches), addresses: upgraded(&self.addresses), ..self.clone() }
     }
 }

@@ -86,17 +86,27 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn memory(program in program(0), at_a_time in 1..2usize) {
+    fn memory(program in program(0), at_a_time in 1..5usize) {
         prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
     }
 
     #[test]
-    fn locks(program in program(1), at_a_time in 1..2usize) {
+    fn locks(program in program(1), at_a_time in 1..5usize) {
         prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
     }
 
     #[test]
-    fn conditions(program in program(2), at_a_time in 1..2usize) {
+    fn conditions(program in program(2), at_a_time in 1..5usize) {
         prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
+    }
+}
+
+#[test]
+fn a_notification_finds_nobody_wherever_it_comes() {
+    use Op::*;
+    let program: Program =
+        vec![vec![Lock(0), Wait(0)], vec![Notify(0), Notify(0)], vec![Notify(0), TryLock(0)]];
+    for at_a_time in 1..6 {
+        assert_eq!(check(&program, at_a_time), Ok(28), "{at_a_time} at a time");
     }
 }
