@@ -100,7 +100,7 @@ use threadbare_trace::{EventKind, LocationIndex, ObjectIndex, StackIndex};
 /// The first bytes of every trace file.
 pub const MAGIC: &[u8; 8] = b"TBTRACE\n";
 /// The version that is written.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 /// The oldest version that is read.
 pub const OLDEST_VERSION: u8 = 1;
 

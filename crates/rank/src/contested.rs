@@ -153,7 +153,7 @@ impl Run {
 
 #[cfg(test)]
 mod tests {
-    use threadbare_search::{CodePoint, OperationPatience};
+    use threadbare_search::{CodePoint, OperationPatience, Round};
     use threadbare_trace::StackIndex;
 
     use super::*;
@@ -167,6 +167,8 @@ mod tests {
             picked: ThreadIndex::new(picked),
             alternatives: [ThreadIndex::new(picked)].into(),
             patience: OperationPatience::None,
+            round: Round::None,
+            update: None,
             operation: Some(Operation { kind, object, size: 4, point }),
             first_record: 0,
             guided: None,

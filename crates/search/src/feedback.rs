@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use threadbare_executor::{Run, RunEnd};
 use threadbare_trace::{EventKind, Extent, Outlasting, StackIndex, Step, ThreadId, ThreadIndex, Trace};
-use threadbare_wire::{GuidedStep, OperationPatience, PendingRecord, Record};
+use threadbare_wire::{GuidedStep, OperationPatience, PendingRecord, Record, Round, Update};
 
 use crate::Schedule;
 
@@ -46,13 +46,16 @@ pub struct Recording {
 /// The scheduler had to pick a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The same number is the same state of the program.
+    /// The same number is the same state of the program. In an exploration it is the state of the picked thread, or 0.
     pub state: u64,
     pub picked: ThreadIndex,
     /// The threads that were enabled, in order, and the one that ran.
     pub alternatives: Arc<[ThreadIndex]>,
     /// How its operation might have had to wait.
     pub patience: OperationPatience,
+    pub round: Round,
+    /// Only in an exploration, and only for what may write to at most eight bytes.
+    pub update: Option<Update>,
     /// What the picked thread did, if it did anything.
     pub operation: Option<Operation>,
     /// Where what happened then begins in [`Feedback::records`], if the schedule asked for records.
@@ -144,6 +147,8 @@ fn decisions(run: &Run<'_>) -> Vec<Decision> {
             picked: decision.picked,
             alternatives: Arc::clone(&alternatives),
             patience: decision.patience,
+            round: decision.round,
+            update: decision.update,
             operation: own.into_iter().find_map(operation),
             first_record: done[i],
             guided: decision

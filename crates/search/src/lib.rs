@@ -49,5 +49,5 @@ pub use one_worker::{Answered, Search, run_schedule};
 pub use strategy::{
     Conclusion, Explored, Next, Outstanding, Schedule, Settings, Strategy, StrategyEntry, Token,
 };
-pub use threadbare_wire::{OperationPatience, PendingRecord, Record};
+pub use threadbare_wire::{Condition, OperationPatience, PendingRecord, Record, Round, Update};
 pub use tuple::{InvalidTuple, Tuple, Variables};

@@ -272,6 +272,8 @@ named_bytes! {
         /// The time of a wait or a sleep was up while other threads could still run, so they were slow. The event's size
         /// is how long it was to last, as a [`Span`](crate::Span).
         Early = 4, "early";
+        /// An atomic operation stored what it had found. Only runs of an exploration tell this from [`Done`](Outcome::Done).
+        Unchanged = 5, "unchanged";
     }
 }
 

@@ -157,6 +157,11 @@ pub enum Policy {
     Awake { asleep: Vec<Sleeper>, from: u64 },
 }
 
+impl Policy {
+    /// Why a run is said to have diverged in which a thread went round in vain in turns of the plan.
+    pub const IN_VAIN: &str = "turns of the plan lead nowhere";
+}
+
 /// A thread that is not to do its next operation until another thread has done something that the operation cannot
 /// change places with. Turn number [`from`](Policy::Awake) of the plan is the first one that can wake it.
 #[derive(Clone, Debug, PartialEq, Eq)]

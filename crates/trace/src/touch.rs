@@ -118,7 +118,8 @@ fn touched(deed: &Deed) -> (Option<Touch>, Option<Touch>) {
     let memory = |effect| Touch::new(Space::Memory, object, size.max(1), effect);
     let primitive = |effect| Touch::object(object, effect);
     // What only found out that something cannot be had has changed nothing.
-    let unless_failed = |effect| if outcome == Outcome::Failed { Observes } else { effect };
+    let has_changed = !matches!(outcome, Outcome::Failed | Outcome::Unchanged);
+    let unless_failed = |effect| if has_changed { effect } else { Observes };
     // The time of a wait is up: it observes that what it waited for is not there, and time goes on.
     if matches!(outcome, Outcome::TimedOut | Outcome::Early) && kind != EventKind::Sleep {
         let effect = match kind {

@@ -6,20 +6,22 @@ use rustc_hash::FxHasher;
 use threadbare_search::Feedback;
 
 use crate::execution::Execution;
-use crate::step::{Names, steps};
+use crate::rounds::Rounds;
+use crate::step::{Names, Step, Taken};
 
 /// The class of each beginning of the run: after its first step, after two, and so on. Two beginnings are in the same
 /// class if their steps are the same and the same steps happen before each. This is what searches are compared with
 /// brute force by.
 pub fn classes(feedback: &Feedback) -> Vec<u64> {
-    let (taken, _) = steps(feedback, &mut Names::default());
-    let execution = Execution::new(&taken, &[]);
+    let Taken { steps, .. } = Taken::of(feedback, &mut Names::default());
+    let rounds = Rounds::default();
+    let execution = Execution::new(&steps, &[], &rounds);
     let mut class = 0u64;
-    let number = |(position, step): (usize, &crate::step::Step)| {
+    let number = |(position, step): (usize, &Step)| {
         let mut hasher = FxHasher::default();
         (step.thread.number(), execution.clock(position)).hash(&mut hasher);
         class = class.wrapping_add(hasher.finish());
         class
     };
-    taken.iter().enumerate().map(number).collect()
+    steps.iter().enumerate().map(number).collect()
 }

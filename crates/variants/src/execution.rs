@@ -5,9 +5,11 @@
 
 use rustc_hash::FxHashMap;
 use threadbare_search::OperationPatience;
-use threadbare_trace::{Effect, EventKind, Space, ThreadIndex, Touch};
+use threadbare_trace::{Deed, Effect, EventKind, Space, ThreadIndex, Touch};
 
 use crate::blocking::Blocking;
+use crate::content;
+use crate::rounds::Rounds;
 use crate::step::Step;
 
 /// A run that has come to its end.
@@ -15,6 +17,7 @@ pub struct Execution<'a> {
     pub steps: &'a [Step],
     /// What threads stood before at the end.
     pending: &'a [Step],
+    rounds: &'a Rounds,
     /// For each step, by thread: how many steps of that thread happen before it or are it.
     clocks: Vec<Clock>,
     /// The positions of each thread's steps.
@@ -38,7 +41,7 @@ pub struct Race {
 }
 
 impl<'a> Execution<'a> {
-    pub fn new(steps: &'a [Step], pending: &'a [Step]) -> Execution<'a> {
+    pub fn new(steps: &'a [Step], pending: &'a [Step], rounds: &'a Rounds) -> Execution<'a> {
         let all = || steps.iter().chain(pending);
         let threads = all().map(|step| step.thread.index() + 1).max().unwrap_or(0);
         let mut latest = Latest::default();
@@ -75,7 +78,7 @@ impl<'a> Execution<'a> {
             conflicts.push(before);
         }
         conflicts.extend(pending.iter().map(|step| latest.conflicts(step)));
-        Execution { steps, pending, clocks, by_thread, created, objects, conflicts }
+        Execution { steps, pending, rounds, clocks, by_thread, created, objects, conflicts }
     }
 
     pub fn step(&self, position: usize) -> &'a Step {
@@ -116,11 +119,11 @@ impl<'a> Execution<'a> {
                 self.steps[first].thread == step.thread
                     || previous.is_some_and(|previous| self.is_before(first, previous))
             };
-            let firsts = match step.patience {
-                OperationPatience::Endless | OperationPatience::Limited => {
-                    self.last_that_let_go(second, is_fixed)
-                }
-                OperationPatience::None => {
+            let waits = step.patience != OperationPatience::None;
+            let own = self.own_looks(second);
+            let firsts = match waits || !own.is_empty() {
+                true => self.last_that_let_go(second, &own, is_fixed),
+                false => {
                     let conflicts: Vec<usize> =
                         self.conflicts[second].iter().map(|&first| first as usize).collect();
                     let is_latest = |first: &usize| {
@@ -134,26 +137,60 @@ impl<'a> Execution<'a> {
         races
     }
 
-    /// The latest steps before which the operation at `second`, which may have to wait, could be done.
-    fn last_that_let_go(&self, second: usize, is_fixed: impl Fn(&usize) -> bool) -> Vec<usize> {
+    /// If the step at `position` may be the last look of a round in vain: the thread's steps from where such a round may
+    /// begin to that one.
+    fn own_looks(&self, position: usize) -> Vec<&'a Step> {
+        let thread = self.step(position).thread.index();
+        let own = &self.by_thread[thread];
+        let count = own.partition_point(|&other| (other as usize) < position);
+        let earlier = own[..count].iter().rev().map(|&other| &self.steps[other as usize]);
+        let mut looks: Vec<&Step> = earlier.take_while(|step| step.state != 0).collect();
+        looks.reverse();
+        looks.push(self.step(position));
+        let first = looks.iter().position(|step| self.rounds.may_begin(step));
+        first.map_or_else(Vec::new, |first| looks.split_off(first))
+    }
+
+    /// The latest steps before which the operation at `second` could be done, if it may have to wait or if it may be part
+    /// of a round in vain.
+    fn last_that_let_go(
+        &self,
+        second: usize,
+        own: &[&Step],
+        is_fixed: impl Fn(&usize) -> bool,
+    ) -> Vec<usize> {
         let step = self.step(second);
-        let objects = step.touches.iter().filter(|touch| touch.space == Space::Object);
-        let histories = objects.filter_map(|touch| self.objects.get(&touch.start)).flatten();
-        let others = histories.chain(&self.conflicts[second]).map(|&position| position as usize);
-        let mut candidates: Vec<usize> =
-            others.filter(|&other| other < second && self.steps[other].conflicts(step)).collect();
-        candidates.sort_unstable();
-        candidates.dedup();
+        let was_done = second < self.steps.len();
         let mut found: Vec<usize> = Vec::new();
-        for first in candidates.into_iter().rev().filter(|first| !is_fixed(first)) {
+        for first in self.conflicting(second).into_iter().rev().filter(|first| !is_fixed(first)) {
             let is_latest = !found.iter().any(|&later| self.is_before(first, later));
             let before = || self.steps_without(first, second);
-            let was_done = second < self.steps.len();
-            if is_latest && Blocking::lets_go(step, was_done, before, self.steps) {
+            let waits = step.patience != OperationPatience::None;
+            if is_latest
+                && (!waits || Blocking::lets_go(step, was_done, before, self.steps))
+                && !self.rounds.would_end(own, before, self.steps)
+            {
                 found.push(first);
             }
         }
         found
+    }
+
+    /// The steps before the one at `position` that it cannot change places with, in order.
+    fn conflicting(&self, position: usize) -> Vec<usize> {
+        let step = self.step(position);
+        let mut others: Vec<usize> = match step.touches.iter().any(|touch| touch.space == Space::Memory) {
+            true => (0..self.steps.len()).collect(),
+            false => {
+                let histories = step.touches.iter().filter_map(|touch| self.objects.get(&touch.start));
+                let others = histories.flatten().chain(&self.conflicts[position]);
+                others.map(|&other| other as usize).collect()
+            }
+        };
+        others.retain(|&other| other < position && self.steps[other].conflicts(step));
+        others.sort_unstable();
+        others.dedup();
+        others
     }
 
     /// The steps before `end` that happen neither after the one at `position` nor are it.
@@ -168,7 +205,14 @@ impl<'a> Execution<'a> {
         let independent = (race.first + 1..self.steps.len())
             .filter(|&position| position != race.second && !self.is_before(race.first, position));
         let before = || self.steps_without(race.first, self.steps.len());
-        let last = self.step(race.second).elsewhere(|deed| Blocking::may_do(deed, before(), self.steps));
+        let step = self.step(race.second);
+        let changes = |deed: &Deed, touch: &Touch| match (deed.kind, step.update) {
+            // Where the run does not tell what memory holds, a change is what to be prepared for.
+            (EventKind::AtomicRmw, Some(update)) => content::after(touch, before(), self.steps)
+                .is_none_or(|content| update.condition.changes(content)),
+            _ => Blocking::may_do(deed, before(), self.steps),
+        };
+        let last = step.elsewhere(changes);
         independent.map(|position| self.step(position).clone()).chain([last]).collect()
     }
 }

@@ -5,14 +5,18 @@
 //! | `step` | the steps of a run, and what they touch |
 //! | `execution` | which steps happen before which, and the races of a run |
 //! | `blocking` | whether a step that may have to wait could be taken earlier |
+//! | `content` | what memory holds after some of the steps |
+//! | `rounds` | loops that wait for a change |
 //! | `tree` | what is still to be explored |
 //! | `class` | a number for the class of a run |
 //! | `reachability` | every class exactly once |
 
 mod blocking;
 mod class;
+mod content;
 mod execution;
 mod reachability;
+mod rounds;
 #[cfg(test)]
 mod simulated;
 mod step;

@@ -11,16 +11,24 @@
 //! only after one that conflicts with it, which makes it another class. A branch is planned only if no sleeping step could
 //! come first in it, so a run is never left with sleeping threads alone.
 //!
+//! What is planned has to be what happens. So the step that is taken elsewhere is planned as it will turn out there: whether
+//! a lock is free, and whether a compare-exchange finds what it expects, follows from the run ([`Blocking`](crate::blocking)
+//! and [`content`](crate::content)).
+//!
+//! A loop that waits is like an operation that has to wait ([`rounds`](crate::rounds)). Runs that end where such a loop was
+//! made to look too early are *blocked*. They are no classes, but they show races.
+//!
 //! Several branches may be explored at a time: what is asleep was begun, whether or not its runs have ended, and all that
 //! begins with it is explored below it.
 
 use threadbare_search::{
     Explored, Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy, Token,
 };
-use threadbare_trace::{End, Plan, Sleeper};
+use threadbare_trace::{End, Plan, Policy, Sleeper};
 
 use crate::execution::Execution;
-use crate::step::{Names, steps};
+use crate::rounds::Rounds;
+use crate::step::{Names, Taken};
 use crate::tree::{Beginning, Continuation, NodeId, Tree};
 
 /// The bytes that a node or a planned step takes, about.
@@ -29,6 +37,7 @@ const STEP_BYTES: u64 = 400;
 pub struct Reachability {
     knowledge: Knowledge,
     names: Names,
+    rounds: Rounds,
     tree: Tree,
     /// The first run of the tree, before it is asked for.
     root: Option<Beginning>,
@@ -59,6 +68,7 @@ impl Reachability {
         Reachability {
             knowledge: Knowledge::new(plan),
             names: Names::default(),
+            rounds: Rounds::default(),
             tree,
             root: Some(root),
             asked: Outstanding::default(),
@@ -90,47 +100,58 @@ impl Reachability {
 
     /// A run was made along this path.
     fn made(&mut self, path: &[NodeId], feedback: &Feedback) {
-        match &feedback.ended {
-            End::Diverged { reason, .. } => {
-                match reason == Sleeper::ALL_ASLEEP {
-                    true => self.figures.redundant += 1,
-                    false => self.figures.blocked += 1,
-                }
-                self.tree.open(path);
-            }
-            ended => {
+        let diverged = match &feedback.ended {
+            End::Diverged { reason, .. } => Some(reason.as_ref()),
+            _ => None,
+        };
+        match diverged {
+            None | Some(Policy::IN_VAIN) => {
                 // What comes after a limit is not known.
+                let ended = &feedback.ended;
                 let is_cut = matches!(ended, End::EventBound | End::TimeLimit { .. } | End::MemoryLimit);
                 self.dropped += u64::from(is_cut);
-                self.figures.classes += 1;
-                self.add(path, feedback);
+                let taken = Taken::of(feedback, &mut self.names);
+                let count = match taken.is_abandoned {
+                    true => &mut self.figures.blocked,
+                    false => &mut self.figures.classes,
+                };
+                *count += 1;
+                self.rounds.learn(&taken);
+                self.add(path, &taken);
+            }
+            Some(reason) => {
+                let count = match reason == Sleeper::ALL_ASLEEP {
+                    true => &mut self.figures.redundant,
+                    false => &mut self.figures.blocked,
+                };
+                *count += 1;
+                self.tree.open(path);
             }
         }
         self.tree.release(path[path.len() - 1]);
     }
 
     /// Adds the run to the tree, and plans what its races call for.
-    fn add(&mut self, path: &[NodeId], feedback: &Feedback) {
-        let (taken, pending) = steps(feedback, &mut self.names);
+    fn add(&mut self, path: &[NodeId], taken: &Taken) {
         let first = self.tree.depth(path[0]) as usize;
-        self.tree.made(path, &taken[first..]);
+        self.tree.made(path, &taken.steps[first..]);
         let mut nodes = self.tree.ancestors(path[0]);
         nodes.extend(&path[1..]);
         let leaf = path[path.len() - 1];
         let mut last = leaf;
-        for step in &taken[nodes.len() - 1..] {
+        for step in &taken.steps[nodes.len() - 1..] {
             last = self.tree.grow(last, step);
             nodes.push(last);
         }
         self.tree.hold(last);
         self.tree.open(path);
-        let execution = Execution::new(&taken, &pending);
+        let execution = Execution::new(&taken.steps, &taken.pending, &self.rounds);
         for race in execution.races() {
             if self.tree.size() >= self.max_steps {
                 self.dropped += 1;
                 continue;
             }
-            let (node, instead_of) = (nodes[race.first], taken[race.first].thread);
+            let (node, instead_of) = (nodes[race.first], taken.steps[race.first].thread);
             self.tree.plan(Continuation { node, instead_of, steps: execution.reversed(race) });
         }
         self.tree.release(last);

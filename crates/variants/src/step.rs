@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use threadbare_search::{Feedback, OperationPatience, Record};
+use threadbare_search::{Feedback, OperationPatience, Record, Round, Update};
 use threadbare_trace::{Deed, Effect, EventKind, Outcome, Space, ThreadIndex, Touch, touches};
+
+use crate::content::with_deeds;
 
 /// A thread was picked, did its operation, and went on to its next one.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub struct Step {
     pub touches: Arc<[Touch]>,
     /// The same by address.
     pub addresses: Arc<[Touch]>,
+    /// The thread's state before it, or 0: see [`Rounds`](crate::rounds::Rounds).
+    pub state: u64,
+    /// What the operation found, if it may write to memory, and when it changes that.
+    pub update: Option<Update>,
 }
 
 impl Step {
@@ -26,18 +32,19 @@ impl Step {
         self.thread == other.thread || conflict(&self.touches, &other.touches)
     }
 
-    /// The step as it may turn out in another place: what found nothing to do may have something to do there, as `may_do`
-    /// says, and then it touches more.
-    pub fn elsewhere(&self, may_do: impl Fn(&Deed) -> bool) -> Step {
-        let turned_out = |(deed, &touch): (&Deed, &Touch)| match touch.effect {
-            Effect::Observes if deed.kind.may_turn_out_otherwise() && may_do(deed) => {
-                Touch { effect: Effect::Changes, ..touch }
-            }
-            _ => touch,
+    /// The step as it may turn out in another place: whether it changes what it finds there is what `changes` says.
+    pub fn elsewhere(&self, changes: impl Fn(&Deed, &Touch) -> bool) -> Step {
+        let turned_out = |((deed, touch), by_address): ((&Deed, Touch), &Touch)| {
+            let effect = match deed.kind.may_turn_out_otherwise() {
+                true if changes(deed, &touch) => Effect::Changes,
+                true if deed.kind == EventKind::AtomicRmw => Effect::Observes,
+                _ => touch.effect,
+            };
+            (Touch { effect, ..touch }, Touch { effect, ..*by_address })
         };
-        let of_deeds = || self.deeds.iter().flat_map(|deed| touches(deed).map(move |_| deed));
-        let upgraded = |all: &[Touch]| of_deeds().zip(all).map(turned_out).collect();
-        Step { touches: upgraded(&self.touches), addresses: upgraded(&self.addresses), ..self.clone() }
+        let all = with_deeds(self).zip(self.addresses.iter()).map(turned_out);
+        let (touches, addresses): (Vec<Touch>, Vec<Touch>) = all.unzip();
+        Step { touches: touches.into(), addresses: addresses.into(), ..self.clone() }
     }
 }
 
@@ -101,9 +108,39 @@ fn deed(record: &Record) -> Option<Deed> {
     Some(Deed { thread, kind, outcome, object: record.object, size, value: record.value })
 }
 
-/// The steps of the run, and the operations that threads stood before at its end.
-pub fn steps(feedback: &Feedback, names: &mut Names) -> (Vec<Step>, Vec<Step>) {
-    let mut blocks = Blocks::default();
+/// What a run tells.
+pub struct Taken {
+    /// Its steps, without the rounds in vain that threads went on from.
+    pub steps: Vec<Step>,
+    /// The operations that threads stood before at its end.
+    pub pending: Vec<Step>,
+    /// What each thread did in each round in vain.
+    pub rounds: Vec<Vec<Step>>,
+    /// A thread went round in vain in turns of the plan, and could have gone on: the run is the beginning of others.
+    pub is_abandoned: bool,
+}
+
+impl Taken {
+    pub fn of(feedback: &Feedback, names: &mut Names) -> Taken {
+        let mut blocks = Blocks::default();
+        let all = steps(feedback, names, &mut blocks);
+        let rounds = rounds(feedback, &all);
+        let decisions = &feedback.decisions;
+        let has_last = |thread: ThreadIndex| {
+            decisions.iter().any(|decision| decision.picked == thread && decision.round == Round::Last)
+        };
+        let is_abandoned = decisions.iter().any(|decision| decision.round == Round::Abandoned);
+        let kept = all.into_iter().zip(decisions);
+        let kept = kept.filter(|(_, decision)| decision.round != Round::PassedOver);
+        let steps: Vec<Step> = kept.map(|(step, _)| step).collect();
+        let mut pending = pending(feedback, &steps, &blocks);
+        // Who has gone round in vain last stands before the same round.
+        pending.retain(|step| !has_last(step.thread));
+        Taken { steps, pending, rounds, is_abandoned }
+    }
+}
+
+fn steps(feedback: &Feedback, names: &mut Names, blocks: &mut Blocks) -> Vec<Step> {
     let decisions = &feedback.decisions;
     let ends = decisions.iter().skip(1).map(|next| next.first_record).chain([feedback.records.len()]);
     let mut steps = Vec::with_capacity(decisions.len());
@@ -115,24 +152,48 @@ pub fn steps(feedback: &Feedback, names: &mut Names) -> (Vec<Step>, Vec<Step>) {
         }
         let addresses: Arc<[Touch]> = deeds.iter().flat_map(touches).collect();
         let touches = addresses.iter().map(|&touch| blocks.name(touch)).collect();
-        let (thread, patience) = (decision.picked, decision.patience);
-        steps.push(Step { thread, patience, deeds: deeds.into(), touches, addresses });
+        let (thread, patience, state) = (decision.picked, decision.patience, decision.state);
+        let update = decision.update;
+        steps.push(Step { thread, patience, deeds: deeds.into(), touches, addresses, state, update });
     }
+    steps
+}
+
+/// A thread that comes back to the state in which it began a round begins another one.
+fn rounds(feedback: &Feedback, all: &[Step]) -> Vec<Vec<Step>> {
+    let mut rounds: Vec<Vec<Step>> = Vec::new();
+    let mut open: FxHashMap<ThreadIndex, usize> = FxHashMap::default();
+    for (step, decision) in all.iter().zip(&feedback.decisions) {
+        if decision.round == Round::None {
+            open.remove(&step.thread);
+            continue;
+        }
+        match open.get(&step.thread) {
+            Some(&round) if rounds[round][0].state != step.state => rounds[round].push(step.clone()),
+            _ => {
+                open.insert(step.thread, rounds.len());
+                rounds.push(vec![step.clone()]);
+            }
+        }
+    }
+    rounds
+}
+
+fn pending(feedback: &Feedback, steps: &[Step], blocks: &Blocks) -> Vec<Step> {
     let pending = feedback.pending.iter().filter_map(|pending| {
         let kind = pending.event_kind()?;
         // One woken thread is enough for a notification to matter.
         let value = 1;
         let (thread, size) = (pending.thread_index(), u64::from(pending.size));
         let deed = Deed { thread, kind, outcome: Outcome::Done, object: pending.object, size, value };
-        let deeds: Vec<Deed> = std::iter::once(deed).chain(mutex_to_retake(&deed, &steps)).collect();
+        let deeds: Vec<Deed> = std::iter::once(deed).chain(mutex_to_retake(&deed, steps)).collect();
         let addresses: Arc<[Touch]> = deeds.iter().flat_map(touches).collect();
         let touches = addresses.iter().map(|&touch| blocks.name(touch)).collect();
         let patience =
             if pending.blocked != 0 { OperationPatience::Endless } else { OperationPatience::None };
-        Some(Step { thread, patience, deeds: deeds.into(), touches, addresses })
+        Some(Step { thread, patience, deeds: deeds.into(), touches, addresses, state: 0, update: None })
     });
-    let pending: Vec<Step> = pending.collect();
-    (steps, pending)
+    pending.collect()
 }
 
 /// A thread that waits for a condition locks the mutex again when it wakes.

@@ -7,15 +7,20 @@ use threadbare_search::Settings;
 use threadbare_trace::Plan;
 
 use crate::Reachability;
-use crate::simulated::{Op, Program, all_classes, explored};
+use crate::simulated::{Explored, Op, Program, all_classes, explored};
 
 fn check(program: &Program, at_a_time: usize) -> Result<usize, String> {
     let Some(all) = all_classes(program, 60_000) else { return Ok(0) };
     let mut strategy = Reachability::new(Settings::new(Plan::default()));
-    let (seen, wasted) = explored(program, &mut strategy, at_a_time);
+    let Explored { classes: seen, wasted, blocked } = explored(program, &mut strategy, at_a_time);
     let set: BTreeSet<u64> = seen.iter().copied().collect();
     let problem = |what: &str| {
-        Err(format!("{what}: {} of {} classes in {} runs, {wasted} wasted", set.len(), all.len(), seen.len()))
+        Err(format!(
+            "{what}: {} of {} classes in {} runs, {wasted} wasted, {blocked} blocked",
+            set.len(),
+            all.len(),
+            seen.len()
+        ))
     };
     if !set.is_subset(&all) {
         return problem("a class that is none");
@@ -82,6 +87,28 @@ fn program(kinds: u8) -> impl Strategy<Value = Program> {
     prop::collection::vec(prop::collection::vec(op(kinds), 1..5), 2..4)
 }
 
+/// Loops that wait, beside other operations.
+fn waiting() -> impl Strategy<Value = Program> {
+    let until = |op: Op, count: u8, value: u8| {
+        let op: Vec<Op> = if count == 2 { vec![Op::Read(0), op] } else { vec![op] };
+        op.into_iter().chain([Op::BackUnless(count, value)]).collect()
+    };
+    let part = prop_oneof![
+        2 => (0..2u8, 1..3u8, 0..2u8).prop_map(move |(v, count, value)| until(Op::Read(v), count, value)),
+        2 => (0..2u8, 0..2u8, 0..2u8).prop_map(|(v, on, until)| {
+            vec![Op::Read(v), Op::Unless(on), Op::Read(1 - v), Op::BackUnless(3, until)]
+        }),
+        1 => (0..2u8).prop_map(move |v| until(Op::Cas(v, 0, 1), 1, 0)),
+        1 => (0..1u8).prop_map(move |lock| until(Op::TryLock(lock), 1, 1)),
+        4 => (0..2u8, 0..2u8).prop_map(|(v, value)| vec![Op::Write(v, value)]),
+        1 => (0..2u8).prop_map(|v| vec![Op::Read(v)]),
+        1 => (0..1u8).prop_map(|lock| vec![Op::Unlock(lock)]),
+        1 => op(1).prop_map(|op| vec![op]),
+    ];
+    let thread = prop::collection::vec(part, 1..4).prop_map(|parts| parts.concat());
+    prop::collection::vec(thread, 2..4)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
@@ -92,6 +119,11 @@ proptest! {
 
     #[test]
     fn locks(program in program(1), at_a_time in 1..5usize) {
+        prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
+    }
+
+    #[test]
+    fn loops_that_wait(program in waiting(), at_a_time in 1..5usize) {
         prop_assert!(check(&program, at_a_time).is_ok(), "{:?}", check(&program, at_a_time));
     }
 
@@ -109,4 +141,26 @@ fn a_notification_finds_nobody_wherever_it_comes() {
     for at_a_time in 1..6 {
         assert_eq!(check(&program, at_a_time), Ok(28), "{at_a_time} at a time");
     }
+}
+
+/// Protects loops with two ways out, and knowledge of rounds in which the first look led to different second ones.
+#[test]
+fn peterson() {
+    use Op::*;
+    let first = [Write(0, 1), Write(2, 1), Read(1), Unless(1), Read(2), BackUnless(3, 0), Write(0, 0)];
+    let second = [Write(1, 1), Write(2, 0), Read(0), Unless(1), ReadNot(2), BackUnless(3, 0), Write(1, 0)];
+    assert_eq!(check(&vec![first.to_vec(), second.to_vec()], 1), Ok(8));
+    assert_eq!(check(&vec![first.repeat(2), second.repeat(2)], 1), Ok(48));
+}
+
+/// Protects the claim that a compare-exchange which fails in another place too is known to fail there.
+#[test]
+fn an_operation_that_fails_elsewhere_too() {
+    use Op::*;
+    let program = vec![
+        vec![Unlock(0), Cas(0, 0, 0)],
+        vec![Unlock(0), Read(0), Read(0), Read(0), BackUnless(2, 1)],
+        vec![Write(0, 0), Cas(0, 0, 1), BackUnless(1, 0)],
+    ];
+    assert_eq!(check(&program, 1), Ok(36));
 }

@@ -7,7 +7,7 @@ use crate::words::Words;
 /// The decisions of a run, one after the other. Each is a few words: how many records were in the log by then, the
 /// state of the program, the thread that was picked, and a set of bits with a bit for each thread that could have
 /// been picked. In a guided run there follow the waypoints that were passed, and a distance for each of those threads,
-/// two to a word.
+/// two to a word. In an exploration there follows what is known of the operation, if it may write.
 #[derive(Clone, Debug)]
 pub struct Decisions<'a>(Words<'a>);
 
@@ -16,11 +16,15 @@ pub struct Decisions<'a>(Words<'a>);
 pub struct Decision<'a> {
     /// Records in the log by then.
     pub records: u64,
-    /// Two decisions with the same number were made in the same state of the program.
+    /// Two decisions with the same number were made in the same state of the program. In an exploration it is the state
+    /// of the thread that was picked, or 0.
     pub state: u64,
     pub picked: ThreadIndex,
     /// How the operation of that thread may have to wait.
     pub patience: OperationPatience,
+    pub round: Round,
+    /// Only in an exploration, and only for what may write to at most eight bytes.
+    pub update: Option<Update>,
     alternatives: &'a [u64],
     guidance: &'a [u64],
 }
@@ -37,10 +41,80 @@ pub enum OperationPatience {
     Limited,
 }
 
+/// Whether what the thread did was part of a round of a loop that changed nothing, not even the thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Round {
+    /// It was not.
+    #[default]
+    None,
+    /// It was, and the thread went on later. The run is the same without it.
+    PassedOver,
+    /// It was. The thread did nothing more, and would go round in the same way again.
+    Last,
+    /// It was, in turns of the plan, and so the thread was not let go on. Now it could.
+    Abandoned,
+}
+
 /// Bits above the number of a thread, of which there are at most 2^16.
 const WAITS: u64 = 1 << 30;
 const MAY_TIME_OUT: u64 = 1 << 31;
+const ROUND_SHIFT: u32 = 28;
+const ROUND: u64 = 3 << ROUND_SHIFT;
+/// The last words are an [`Update`].
+const UPDATES: u64 = 1 << 27;
 const THREAD: u64 = 0xffff;
+
+/// What an operation does that may write, as far as that depends on what memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Update {
+    /// What memory held before.
+    pub found: u64,
+    pub condition: Condition,
+}
+
+/// Whether an operation changes what it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// The bits that it depends on.
+    pub mask: u64,
+    /// What they are compared with.
+    pub value: u64,
+    /// It changes memory if they are equal; otherwise if they are not.
+    pub changes_if_equal: bool,
+}
+
+impl Condition {
+    pub const ALWAYS: Condition = Condition { mask: 0, value: 0, changes_if_equal: true };
+    pub const NEVER: Condition = Condition { changes_if_equal: false, ..Condition::ALWAYS };
+
+    /// Whether it changes memory that holds this.
+    pub fn changes(&self, content: u64) -> bool {
+        (content & self.mask == self.value) == self.changes_if_equal
+    }
+}
+
+impl Update {
+    fn from_words(words: &[u64]) -> Option<Update> {
+        let &[found, mask, value, changes_if_equal] = words else { return None };
+        Some(Update { found, condition: Condition { mask, value, changes_if_equal: changes_if_equal != 0 } })
+    }
+
+    pub fn words(&self) -> [u64; 4] {
+        let Condition { mask, value, changes_if_equal } = self.condition;
+        [self.found, mask, value, changes_if_equal.into()]
+    }
+}
+
+impl Round {
+    fn from_bits(word: u64) -> Round {
+        match (word & ROUND) >> ROUND_SHIFT {
+            0 => Round::None,
+            1 => Round::PassedOver,
+            2 => Round::Last,
+            _ => Round::Abandoned,
+        }
+    }
+}
 
 impl OperationPatience {
     fn to_bits(self) -> u64 {
@@ -79,6 +153,16 @@ impl<'a> Decisions<'a> {
         let picked = u64::from(picked.number()) & THREAD | patience.to_bits();
         [records, state, picked | (set as u64) << 32 | (guidance as u64) << 48]
     }
+
+    /// The last word of the head, for a decision that an [`Update`] follows instead of guidance.
+    pub fn with_update(word: u64) -> u64 {
+        word | UPDATES
+    }
+
+    /// The last word of the head, for a decision that turned out to be part of such a round.
+    pub fn in_round(word: u64, round: Round) -> u64 {
+        word & !ROUND | (round as u64) << ROUND_SHIFT
+    }
 }
 
 impl<'a> Iterator for Decisions<'a> {
@@ -92,7 +176,12 @@ impl<'a> Iterator for Decisions<'a> {
         words.0 = rest;
         let picked = ThreadIndex::new((last & THREAD) as u32);
         let patience = OperationPatience::from_bits(last);
-        Some(Decision { records, state, picked, patience, alternatives, guidance })
+        let round = Round::from_bits(last);
+        let (update, guidance) = match last & UPDATES {
+            0 => (None, guidance),
+            _ => (Update::from_words(guidance), &[][..]),
+        };
+        Some(Decision { records, state, picked, patience, round, update, alternatives, guidance })
     }
 }
 

@@ -21,7 +21,7 @@ mod words;
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-pub use decisions::{Decision, Decisions, GuidedStep, OperationPatience, members};
+pub use decisions::{Condition, Decision, Decisions, GuidedStep, OperationPatience, Round, Update, members};
 pub use end::{CodePlace, EndSlot, MESSAGE_BYTES};
 pub use plans::{decode_extents, decode_plan, encode_extents, encode_plan};
 pub use records::{MAX_RACES, Pass, PendingRecord, RaceRecord, Record, Stack, StackSpan, Switch};

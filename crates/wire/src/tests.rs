@@ -238,6 +238,27 @@ proptest! {
         prop_assert_eq!(read, decisions);
     }
 
+    /// Protects explorations, which tell from it what an operation would do elsewhere and which steps to leave out.
+    #[test]
+    fn updates_and_rounds_survive_the_wire(
+        found in any::<u64>(),
+        (mask, value, changes_if_equal) in any::<(u64, u64, bool)>(),
+        patience in patience(),
+    ) {
+        let update = Update { found, condition: Condition { mask, value, changes_if_equal } };
+        for round in [Round::None, Round::PassedOver, Round::Last, Round::Abandoned] {
+            let extra = update.words();
+            let mut head = Decisions::head(1, 2, (ThreadIndex::MAIN, patience), 1, extra.len());
+            let last = &mut head[Decisions::HEAD - 1];
+            *last = Decisions::in_round(Decisions::in_round(Decisions::with_update(*last), Round::Last), round);
+            let words = [&head[..], &[1], &extra].concat();
+            let read: Vec<_> = Decisions::new(&words).collect();
+            prop_assert_eq!(read.len(), 1);
+            prop_assert_eq!((read[0].round, read[0].update, read[0].patience), (round, Some(update), patience));
+            prop_assert_eq!((read[0].passed(), read[0].alternatives().count()), (None, 1));
+        }
+    }
+
     #[test]
     fn extents_survive_the_wire(extents in vec(extent(), 0..8)) {
         prop_assert_eq!(decode_extents(&encode_extents(&extents)), Ok(extents));

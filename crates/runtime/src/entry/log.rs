@@ -123,6 +123,13 @@ pub fn write_words(offset: u64, bytes: u64, at: u64, words: impl ExactSizeIterat
     fits
 }
 
+/// Changes a word of the region at `offset` that [`write_words`] has written.
+pub fn update_word(offset: u64, at: u64, change: impl Fn(u64) -> u64) {
+    let word = ((WIRE + offset) as *mut u64).wrapping_add(at as usize);
+    // SAFETY: the word was written, so it is inside the mapped file.
+    unsafe { word.write(change(word.read())) };
+}
+
 /// The plan's words, as the tool left them.
 pub fn plan_words() -> &'static [u64] {
     let words = control().plan_words.load(Ordering::Acquire).min(wire::PLAN_BYTES / 8);
@@ -214,7 +221,7 @@ impl Entry {
         self.tell_early_end();
         scheduler::with(|sched| {
             sched.threads[me].last_value = self.value;
-            sched.follower.event(me, &self);
+            sched.has_done(me, &mut self);
         });
         state::event(me, &self);
         work::event(me, &self);

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use threadbare_trace::{Extent, Influence, ThreadIndex};
+use threadbare_trace::{Extent, Influence, Policy, ThreadIndex};
 use threadbare_wire::{SOCKET_FD, message, snapshot};
 
 use crate::entry::log;
@@ -129,7 +129,8 @@ fn start_run() {
     if plan.learn {
         learn::start();
     }
-    if plan.decisions {
+    // Explorations go by what threads touch, and not by the states of the program.
+    if plan.decisions && !matches!(plan.policy, Policy::Awake { .. }) {
         scheduler::with(|sched| state::start(sched.threads.iter().map(|(_, thread)| &thread.id)));
     }
     WATCH.store(if plan.learn { LEARN } else { LOOK }, Ordering::Relaxed);

@@ -14,6 +14,7 @@ use crate::hooks::calls;
 use crate::memory::layout::SHADOW;
 use crate::memory::{gone, learn, shadow};
 use crate::schedule::scheduler::{self, Operation, point};
+use crate::schedule::spinning;
 use crate::time::work::{self, WORK};
 
 /// What plain accesses do: 0, return at once; 1, look at the shadow; 2, also learn what is shared.
@@ -216,6 +217,9 @@ pub unsafe fn copies(from: u64, to: u64, len: u64, pc: u64) {
         gone::check_access(from, len, "read", pc);
         return gone::check_access(to, len, "write", pc);
     }
+    if !writes {
+        spinning::writes(to);
+    }
     if learns {
         learn::access(from, len, false);
         learn::access(to, len, true);
@@ -274,7 +278,10 @@ unsafe extern "C" fn accessed(address: u64, pc: u64, size: u64, access: u32) {
         match access & WRITE {
             // SAFETY: the caller's promise.
             0 => unsafe { learn::read(pc, address, size) },
-            _ => learn::moves_on(),
+            _ => {
+                spinning::writes(address);
+                learn::moves_on();
+            }
         }
         return;
     }

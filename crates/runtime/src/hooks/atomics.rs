@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst, fence};
 
 use threadbare_trace::{EventKind, MemoryOrder, Outcome};
+use threadbare_wire::Condition;
 
 use crate::active;
 use crate::entry::intercept::{export, hook};
@@ -15,6 +16,7 @@ use crate::entry::log::Entry;
 use crate::hooks::accesses::{LEARN, WATCH};
 use crate::memory::{gone, learn};
 use crate::schedule::scheduler::{Operation, point};
+use crate::schedule::spinning;
 
 /// The operation at `pc` is an event.
 fn watched(pc: u64) -> bool {
@@ -64,8 +66,37 @@ macro_rules! event {
     }};
 }
 
+/// When storing `operand` changes what is there.
+fn unless_equal(operand: u64) -> Condition {
+    Condition { mask: u64::MAX, value: operand, changes_if_equal: false }
+}
+
+/// When adding `operand` does.
+fn unless_zero(operand: u64) -> Condition {
+    if operand == 0 { Condition::NEVER } else { Condition::ALWAYS }
+}
+
+/// When keeping the bits of `operand` does.
+fn if_set_elsewhere(operand: u64) -> Condition {
+    Condition { mask: !operand, value: 0, changes_if_equal: false }
+}
+
+/// When setting the bits of `operand` does.
+fn unless_set(operand: u64) -> Condition {
+    Condition { mask: operand, value: operand, changes_if_equal: false }
+}
+
+/// When storing `new` in place of `expected` does.
+fn if_equal(expected: u64, new: u64) -> Condition {
+    match expected == new {
+        true => Condition::NEVER,
+        false => Condition { mask: u64::MAX, value: expected, changes_if_equal: true },
+    }
+}
+
+/// `$condition` tells when an operand changes what is there.
 macro_rules! fetch {
-    ($function:ident, $atomic:ty, $word:ty, $method:ident, $new:expr) => {
+    ($function:ident, $atomic:ty, $word:ty, $method:ident, $new:expr, $condition:expr) => {
         unsafe extern "C" fn $function(
             atomic: *const $atomic,
             operand: $word,
@@ -73,6 +104,8 @@ macro_rules! fetch {
             pc: u64,
         ) -> $word {
             let new: fn($word, $word) -> $word = $new;
+            let condition: fn(u64) -> Condition = $condition;
+            spinning::updates(|| condition(operand.into()));
             event!(
                 AtomicRmw,
                 atomic,
@@ -125,13 +158,13 @@ macro_rules! width {
                 ))
             }
 
-            fetch!(exchange, $atomic, $word, swap, |_, new| new);
-            fetch!(add, $atomic, $word, fetch_add, |old, operand| old.wrapping_add(operand));
-            fetch!(sub, $atomic, $word, fetch_sub, |old, operand| old.wrapping_sub(operand));
-            fetch!(and, $atomic, $word, fetch_and, |old, operand| old & operand);
-            fetch!(or, $atomic, $word, fetch_or, |old, operand| old | operand);
-            fetch!(xor, $atomic, $word, fetch_xor, |old, operand| old ^ operand);
-            fetch!(nand, $atomic, $word, fetch_nand, |old, operand| !(old & operand));
+            fetch!(exchange, $atomic, $word, swap, |_, new| new, unless_equal);
+            fetch!(add, $atomic, $word, fetch_add, |old, operand| old.wrapping_add(operand), unless_zero);
+            fetch!(sub, $atomic, $word, fetch_sub, |old, operand| old.wrapping_sub(operand), unless_zero);
+            fetch!(and, $atomic, $word, fetch_and, |old, operand| old & operand, if_set_elsewhere);
+            fetch!(or, $atomic, $word, fetch_or, |old, operand| old | operand, unless_set);
+            fetch!(xor, $atomic, $word, fetch_xor, |old, operand| old ^ operand, unless_zero);
+            fetch!(nand, $atomic, $word, fetch_nand, |old, operand| !(old & operand), |_| Condition::ALWAYS);
 
             /// # Safety
             /// `atomic` points to a variable of the program's.
@@ -142,6 +175,7 @@ macro_rules! width {
                 order: c_int,
                 pc: u64,
             ) -> Result<$word, $word> {
+                spinning::updates(|| if_equal(expected.into(), new.into()));
                 event!(
                     AtomicRmw,
                     atomic,

@@ -28,7 +28,8 @@ impl Scheduler {
         let alternatives = self.alternatives();
         let steps = self.guided_steps(&alternatives);
         let guidance = steps.map_or_else(Vec::new, |(passed, steps)| GuidedStep::words(passed, &steps));
-        Some(Pending { state: state::number(self), alternatives, guidance })
+        let state = if self.follower.awaits() { 0 } else { state::number(self) };
+        Some(Pending { state, alternatives, guidance })
     }
 
     /// The enabled threads. A thread is enabled if it can run, if its wait may time out, or if its wait may end
@@ -48,9 +49,9 @@ impl Scheduler {
 
 impl Scheduler {
     /// How the operation that thread `index` stands before may have to wait.
-    pub fn patience(&self, index: ThreadIndex) -> OperationPatience {
+    fn patience(&self, index: ThreadIndex) -> OperationPatience {
         match self.threads[index].wait {
-            Wait::Nothing => OperationPatience::None,
+            Wait::Nothing | Wait::Loop => OperationPatience::None,
             _ if self.threads[index].deadline.is_some() => OperationPatience::Limited,
             _ => OperationPatience::Endless,
         }
@@ -59,18 +60,37 @@ impl Scheduler {
 
 impl Pending {
     /// Records that `picked` runs, while there is room.
-    pub fn made(mut self, picked: ThreadIndex, patience: OperationPatience) {
+    pub fn made(mut self, sched: &mut Scheduler, picked: ThreadIndex) {
         self.alternatives.insert(picked);
+        if sched.follower.awaits() {
+            self.state = sched.threads[picked].spinning.state();
+        }
+        let patience = sched.patience(picked);
         let control = log::control();
         let set = self.alternatives.words();
         let at = control.decision_words.load(Ordering::Relaxed);
         let records = control.events.load(Ordering::Relaxed);
-        let head =
+        let update = sched.update(picked).map(|update| update.words());
+        if let Some(update) = update {
+            self.guidance.extend(update);
+        }
+        let mut head =
             wire::Decisions::head(records, self.state, (picked, patience), set.len(), self.guidance.len());
+        if update.is_some() {
+            head[wire::Decisions::HEAD - 1] = wire::Decisions::with_update(head[wire::Decisions::HEAD - 1]);
+        }
         let words: Vec<u64> = head.iter().chain(set).chain(&self.guidance).copied().collect();
         let len = words.len();
         if log::write_words(DECISIONS_OFFSET, DECISIONS_BYTES, at, words.into_iter()) {
             control.decision_words.store(at + len as u64, Ordering::Release);
+            let (turn, is_planned) = (sched.follower.decided(), !sched.follower.is_free());
+            sched.threads[picked].spinning.decided(at, turn, is_planned);
         }
     }
+}
+
+/// The decision at this word turned out to be part of such a round.
+pub fn set_round(at: u64, round: wire::Round) {
+    let last = at + wire::Decisions::HEAD as u64 - 1;
+    log::update_word(DECISIONS_OFFSET, last, |word| wire::Decisions::in_round(word, round));
 }

@@ -71,6 +71,7 @@ pub struct Follower {
     /// Operations done when a wait last timed out or a sleep was last over.
     pub(super) last_expiry: u64,
     watch: Watch,
+    has_gone_round_in_vain: bool,
 }
 
 /// After so many operations in which no wait has timed out, one does, though other threads can run: they may be polling
@@ -144,12 +145,32 @@ impl Follower {
         self.watches_races
     }
 
-    /// Thread `me` has done this. Threads that are asleep may wake by it.
+    /// The policy decides: the plan's turns and steps are taken.
+    pub fn is_free(&self) -> bool {
+        self.free
+    }
+
+    /// Threads that spin are to wait.
     #[inline(always)]
-    pub fn event(&mut self, me: ThreadIndex, entry: &Entry) {
-        if !self.asleep.is_empty() {
-            self.asleep.event(me, self.decided.saturating_sub(1), entry);
+    pub fn awaits(&self) -> bool {
+        matches!(self.plan.policy, Policy::Awake { .. })
+    }
+
+    /// Thread `me` has done this. Threads that are asleep may wake by it.
+    pub fn event(&mut self, me: ThreadIndex, entry: &Entry, has_only_looked: bool) {
+        self.asleep.event(me, self.decided.saturating_sub(1), entry, has_only_looked);
+    }
+
+    /// Thread `me` has gone round in vain. If that is no part of the run, the round began in turn `since`.
+    pub fn went_round_in_vain(&mut self, me: ThreadIndex, since: Option<u64>) {
+        self.has_gone_round_in_vain = true;
+        if let Some(since) = since {
+            self.asleep.went_round_in_vain(me, since);
         }
+    }
+
+    pub fn has_gone_round_in_vain(&self) -> bool {
+        self.has_gone_round_in_vain
     }
 
     /// Thread `me` does the operation it stood before.

@@ -9,14 +9,12 @@
 //! are only long show something new there.
 
 use std::collections::HashSet;
-use std::ffi::{c_int, c_void};
 use std::hash::Hasher as _;
 
 use threadbare_trace::ThreadIndex;
 
-use crate::entry::log;
-use crate::entry::modules::{self, UnwindContext};
 use crate::hash::{Hasher, Mix};
+use crate::schedule::frames;
 use crate::schedule::scheduler::{self, Operation};
 
 #[derive(Default)]
@@ -27,9 +25,6 @@ pub struct Watch {
     states: HashSet<u64, Hasher>,
     moving: bool,
 }
-
-/// How much of a stack is looked at.
-const MAX_STACK: u64 = 64 << 10;
 
 impl Watch {
     /// Something has moved: it is no livelock.
@@ -85,45 +80,9 @@ fn note(me: ThreadIndex, operation: &Operation, eighths: u64) {
         state.write_u64(word);
     }
     if with_watch(|watch, _| watch.note_deed(state.finish(), eighths)) == Some(true) {
-        write_frames(&mut state, log::stack_span(me).base);
+        frames::write(&mut state, me);
         with_watch(|watch, _| watch.note_state(state.finish(), eighths));
     }
-}
-
-/// Adds the registers that functions keep across calls, and the stack, of the program's innermost frame.
-fn write_frames(state: &mut Mix, base: u64) {
-    struct Frame {
-        registers: [u64; 6],
-        stack_pointer: u64,
-    }
-    extern "C" fn visit(context: *mut UnwindContext, frame: *mut c_void) -> c_int {
-        /// rbx, rbp and r12 to r15, as DWARF numbers them.
-        const KEPT: [c_int; 6] = [3, 6, 12, 13, 14, 15];
-        const STOP: c_int = 4;
-        // SAFETY: the unwinder's context, and the frame passed below.
-        unsafe {
-            if modules::is_ours(modules::_Unwind_GetIP(context) as u64) {
-                return 0;
-            }
-            let frame = &mut *frame.cast::<Frame>();
-            frame.registers = KEPT.map(|register| _Unwind_GetGR(context, register) as u64);
-            frame.stack_pointer = modules::_Unwind_GetCFA(context) as u64;
-        }
-        STOP
-    }
-    let mut frame = Frame { registers: [0; 6], stack_pointer: base };
-    // SAFETY: the unwinder walks the running thread's own stack, and `visit` keeps to the types that it is called with.
-    unsafe { modules::_Unwind_Backtrace(visit, (&raw mut frame).cast()) };
-    frame.registers.iter().for_each(|&register| state.write_u64(register));
-    let end = base.min(frame.stack_pointer.saturating_add(MAX_STACK));
-    for address in (frame.stack_pointer..end).step_by(8) {
-        // SAFETY: the running thread's own stack, between its innermost frame and its base.
-        state.write_u64(unsafe { (address as *const u64).read_unaligned() });
-    }
-}
-
-unsafe extern "C" {
-    fn _Unwind_GetGR(context: *mut UnwindContext, register: c_int) -> usize;
 }
 
 #[cfg(test)]

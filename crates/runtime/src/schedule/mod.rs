@@ -10,6 +10,7 @@ mod decisions;
 pub mod ending;
 mod expiry;
 pub mod follower;
+mod frames;
 mod guidance;
 mod livelock;
 mod policy;
@@ -17,6 +18,7 @@ mod races;
 mod sampling;
 pub mod scheduler;
 pub mod snapshots;
+pub mod spinning;
 pub mod state;
 #[cfg(test)]
 pub mod test_support;

@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use threadbare_trace::{End, EventKind, FailureKind, Outcome, StackIndex, ThreadId, ThreadIndex};
+use threadbare_trace::{End, EventKind, FailureKind, Outcome, Policy, StackIndex, ThreadId, ThreadIndex};
 use threadbare_wire::{CodePlace, PendingRecord};
 
 use super::bits::Bits;
@@ -19,7 +19,7 @@ use super::ending::{fail, finish};
 use super::follower::Follower;
 use super::thread::{Routine, Thread, Threads};
 use super::wait::{self, OnSignal, Wait};
-use super::{context, livelock, races, snapshots, state};
+use super::{context, livelock, races, snapshots, spinning, state};
 use crate::entry::{log, process};
 use crate::hooks::calls;
 use crate::memory::learn;
@@ -165,6 +165,7 @@ pub fn start() -> bool {
 pub fn start_run(follower: Follower) {
     with(|sched| sched.follower = follower);
     RUNNING.set(true);
+    spinning::start();
 }
 
 /// Comes here before every operation that is a schedule point; returns when the thread is to do it.
@@ -204,12 +205,13 @@ fn wait_for_turn(operation: &Operation) {
     if is_running() {
         livelock::look(me, operation);
     }
+    let is_in_vain = spinning::arrive(me, operation);
     let next = with(|sched| {
         if is_running() && sched.follower.watches_races() {
             races::look(sched, me, operation);
         }
         let thread = &mut sched.threads[me];
-        thread.wait = operation.wait;
+        thread.wait = if is_in_vain { Wait::Loop } else { operation.wait };
         thread.deadline = operation.deadline;
         thread.cancellable = operation.cancellable;
         if let Some(deadline) = operation.deadline {
@@ -336,7 +338,7 @@ impl Scheduler {
         let choice = self.look_at_choice();
         let next = self.pick()?;
         if let Some(choice) = choice {
-            choice.made(next, self.patience(next));
+            choice.made(self, next);
         }
         Some(next)
     }
@@ -423,6 +425,9 @@ impl Scheduler {
             return;
         }
         self.end_if_asleep();
+        if self.alive.iter().any(|index| self.threads[index].spinning.is_abandoned()) {
+            finish(&End::Diverged { step: 0, reason: Policy::IN_VAIN.into() });
+        }
         let is_due = |index: ThreadIndex| self.is_due(index) && !self.waits_again(index);
         if let Some(index) = self.alive.iter().find(|&index| is_due(index)) {
             let PendingRecord { pc, stack, .. } = log::pending(index);
@@ -436,7 +441,9 @@ impl Scheduler {
             log::set_pending(index, PendingRecord { blocked: 1, holder, ..log::pending(index) });
         }
         self.note_blocked();
-        fail(FailureKind::Deadlock, 0, "")
+        let spins = |index: ThreadIndex| matches!(self.threads[index].wait, Wait::Loop);
+        let kind = if self.alive.iter().any(spins) { FailureKind::Livelock } else { FailureKind::Deadlock };
+        fail(kind, 0, "")
     }
 
     /// The thread whose stack holds `address`, and the offset from its base.

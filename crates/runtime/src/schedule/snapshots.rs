@@ -36,7 +36,13 @@ pub fn take_if_wanted(sched: &mut Scheduler) {
     let next = control.snapshots_taken.load(Ordering::Relaxed) as usize;
     let Some(wanted) = control.snapshots_wanted.get(next) else { return };
     let turns = wanted.turns.load(Ordering::Relaxed);
-    if turns == 0 || turns != sched.follower.decided() || system::keeping_errno(io::has_been_outside) {
+    // A plan whose turns are those of a round in vain means another run.
+    let can_be_shared = !sched.follower.has_gone_round_in_vain();
+    if turns == 0
+        || turns != sched.follower.decided()
+        || !can_be_shared
+        || system::keeping_errno(io::has_been_outside)
+    {
         return;
     }
     control.snapshots_taken.store(next as u32 + 1, Ordering::Relaxed);
@@ -97,6 +103,9 @@ fn stay(slot: &Snapshot, sched: &mut Scheduler, pending: &[PendingRecord]) {
     }
     let follower = std::mem::take(&mut sched.follower);
     sched.follower = follower.resume(follower::read());
+    for index in sched.threads.indices() {
+        sched.threads[index].spinning.resume();
+    }
 }
 
 /// Waits until the server or the tool has put another command there.

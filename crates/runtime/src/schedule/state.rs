@@ -15,6 +15,7 @@ use crate::hash::{Hasher, mix};
 use crate::os::{randomness, system};
 use crate::schedule::carrier::Carrier;
 use crate::schedule::scheduler::{self, Operation, Scheduler};
+use crate::schedule::spinning;
 
 #[derive(Default)]
 struct State {
@@ -86,6 +87,7 @@ pub fn event(me: ThreadIndex, entry: &Entry) {
 
 /// The running thread learnt a value that no event tells of.
 pub fn learns(value: u64) {
+    spinning::learns();
     with(|state| state.remember(scheduler::current(), [value]));
 }
 
@@ -94,6 +96,7 @@ pub fn learns(value: u64) {
 /// # Safety
 /// They can be read.
 pub unsafe fn learns_bytes(start: u64, len: u64) {
+    spinning::learns();
     if is_on() {
         // SAFETY: the caller's promise.
         learns(unsafe { contents(start, len) });

@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 use threadbare_trace::{Span, ThreadId, ThreadIndex};
 
 use super::context::Context;
+use super::spinning::Spinning;
 use super::wait::Wait;
 use crate::hooks::calls;
 use crate::os::processors::Affinity;
@@ -53,6 +54,7 @@ pub struct Thread {
     pub signals: u64,
     /// It waits at a cancellation point.
     pub cancellable: bool,
+    pub spinning: Spinning,
     /// What its last event brought: a value read or written.
     pub last_value: u64,
     /// Read-write locks it holds for reading; other locks name their owner themselves.
@@ -138,6 +140,7 @@ impl Thread {
             handlers: masks::Signals::default(),
             signals: 0,
             cancellable: false,
+            spinning: Spinning::default(),
             last_value: 0,
             read_locks: Vec::new(),
             affinity: Affinity::ALL,

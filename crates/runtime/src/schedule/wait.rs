@@ -22,6 +22,8 @@ use crate::sync::wakeups::Token;
 #[derive(Clone, Copy)]
 pub enum Wait {
     Nothing,
+    /// A change of what a loop has looked at.
+    Loop,
     /// A mutex to be free, or held by the thread itself where that is an answer.
     Mutex(&'static Mutex),
     SpinLock(&'static SpinLock),
@@ -106,6 +108,7 @@ impl Wait {
     pub fn is_over(&self, sched: &Scheduler, me: ThreadIndex) -> bool {
         match *self {
             Wait::Nothing => true,
+            Wait::Loop => !sched.threads[me].spinning.waits(),
             Wait::Mutex(mutex) => mutex.can_lock(sched, me),
             Wait::SpinLock(lock) => lock.is_free(),
             Wait::ReadLock(lock) => lock.can_read(sched),
@@ -131,6 +134,7 @@ impl Wait {
         match *self {
             Wait::Wakeup { mutex, .. } => mutex.is_none_or(|mutex| mutex.can_lock(sched, me)),
             Wait::Nothing
+            | Wait::Loop
             | Wait::Mutex(_)
             | Wait::SpinLock(_)
             | Wait::ReadLock(_)
@@ -151,7 +155,7 @@ impl Wait {
     /// A change at `address` may end it.
     pub fn concerns(&self, address: u64) -> bool {
         match *self {
-            Wait::Nothing | Wait::Sleep | Wait::Signal(_) => false,
+            Wait::Nothing | Wait::Loop | Wait::Sleep | Wait::Signal(_) => false,
             Wait::Mutex(of) => of.address() == address,
             Wait::SpinLock(of) => of.address() == address,
             Wait::ReadLock(of) | Wait::WriteLock(of) => of.address() == address,
@@ -172,6 +176,7 @@ impl Wait {
         match *self {
             Wait::Mutex(mutex) => mutex.is_robust(),
             Wait::Nothing
+            | Wait::Loop
             | Wait::SpinLock(_)
             | Wait::ReadLock(_)
             | Wait::WriteLock(_)
@@ -199,6 +204,7 @@ impl Wait {
             }
             Wait::Join(index) => Some(index),
             Wait::Nothing
+            | Wait::Loop
             | Wait::SpinLock(_)
             | Wait::Semaphore(_)
             | Wait::Message(_)
@@ -224,7 +230,8 @@ impl Wait {
             tokens: None,
         };
         match *self {
-            Wait::Mutex(_)
+            Wait::Loop
+            | Wait::Mutex(_)
             | Wait::SpinLock(_)
             | Wait::ReadLock(_)
             | Wait::WriteLock(_)

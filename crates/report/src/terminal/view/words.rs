@@ -32,7 +32,7 @@ pub fn detail(code: &UserCode<'_>, event: &Event) -> Option<Detail> {
         Outcome::Early if event.kind == EventKind::Sleep => return Some("sleep is outlasted".into()),
         Outcome::TimedOut | Outcome::Early => return Some("timed out".into()),
         Outcome::Error => return Some("returns an error".into()),
-        Outcome::Done => {}
+        Outcome::Done | Outcome::Unchanged => {}
     }
     let words = match event.kind {
         EventKind::Wait | EventKind::FutexWait => "waits",
