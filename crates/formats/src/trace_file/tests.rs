@@ -98,9 +98,9 @@ fn up_to_the_end(version: u8) -> Vec<u8> {
 
 /// Protects files on disk: what is written changes only with the version.
 #[test]
-fn the_bytes_of_version_4_are_these() {
+fn the_bytes_of_version_5_are_these() {
     let end: &[&[u8]] = &[&[1, 3, 22, 4], b"boom", &[1, 1, 0], &[1], &[2, 0, 1, 1]];
-    let expected = [up_to_the_end(4), end.concat()].concat();
+    let expected = [up_to_the_end(5), end.concat()].concat();
     assert_eq!(bytes_of(&small()), expected);
     assert_eq!(read(&expected), Ok(small()));
 }
@@ -213,7 +213,7 @@ fn errors_say_where_and_what() {
     assert_eq!(error(b""), "expected a Threadbare trace, found another kind of file");
     assert_eq!(error(b"\x7fELF\x02\x01\x01\0\0"), "expected a Threadbare trace, found another kind of file");
     assert_eq!(error(b"TBTRACE\n"), "expected a version at byte 8, found the end of the file");
-    assert_eq!(error(b"TBTRACE\n\x05"), "expected version 1 to 4 of the trace format, found version 5");
+    assert_eq!(error(b"TBTRACE\n\x06"), "expected version 1 to 5 of the trace format, found version 6");
     assert_eq!(
         error(&patched(b"boom", b"\xffoom")),
         "expected a message at byte 105, found bytes that are not UTF-8"
