@@ -107,6 +107,7 @@ impl HuntConfig {
             seed: self.seed,
             ..Plan::default()
         };
+        let runs = self.budget.runs;
         match &self.strategy {
             StrategyChoice::Hunt => {
                 let program = Arc::clone(program);
@@ -114,11 +115,11 @@ impl HuntConfig {
                     Box::new(move |settings| Box::new(methods::hunt(&settings, Arc::clone(&program)))),
                     Box::new(|settings| Box::new(methods::hunt_with_outlasting(&settings))),
                 ];
-                Box::new(ThenOutlast::new(first, later, Settings::new(plan)))
+                Box::new(ThenOutlast::new(first, later, Settings { runs, ..Settings::new(plan) }))
             }
             StrategyChoice::Named { entry, bound, tuples, memory } => {
                 let (bound, tuples, memory) = (*bound, tuples.clone(), *memory);
-                let settings = Settings { plan, bound, tuples, memory };
+                let settings = Settings { plan, bound, tuples, memory, runs };
                 Box::new(ThenOutlast::new(Box::new(entry.make), Box::new(entry.make), settings))
             }
             StrategyChoice::Predict(config) => Box::new(Confirming::new(plan, config.clone())),

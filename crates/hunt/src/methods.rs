@@ -6,6 +6,7 @@ use threadbare_guide::FollowUp;
 use threadbare_program::Program;
 use threadbare_search::{Settings, Strategy, StrategyEntry, general};
 use threadbare_trace::{Preference, Waypoint};
+use threadbare_variants::Reachability;
 
 use crate::Pipeline;
 
@@ -32,14 +33,19 @@ pub fn by_name(name: &str) -> Option<&'static StrategyEntry> {
 const MEMBERS: [&str; 4] = ["predict", "rank", "random", "pct"];
 const OPENING: [(usize, usize); 3] = [(0, 1), (1, 5), (0, 8)];
 
-/// The search of `threadbare hunt`. What is predicted and cannot be shown is left to guided tests.
+/// What small programs are told by, where the time is limited and the number of runs is not: all their interleavings are
+/// tried within so many runs.
+const RUNS: u64 = 2000;
+
+/// The search of `threadbare hunt`. A program with few classes of interleavings is run once in each of them. What is predicted and cannot be shown is left to guided tests.
 pub fn hunt(settings: &Settings, program: Arc<Program>) -> Pipeline {
     let members = MEMBERS.iter().filter_map(|name| by_name(name));
     let mut strategies: Vec<Box<dyn Strategy>> =
         members.map(|entry| (entry.make)(settings.clone())).collect();
     let prefer = move |waypoints: &[Waypoint]| Preference::Nearest(program.distances(waypoints));
     strategies.push(Box::new(FollowUp::new(settings.clone(), Box::new(prefer))));
-    Pipeline::new("hunt", strategies, &OPENING)
+    let finisher = Box::new(Reachability::new(settings.clone()));
+    Pipeline::new("hunt", strategies, &OPENING).finishing(finisher, settings.runs.unwrap_or(RUNS))
 }
 
 /// The members of the hunt that go on where sleeps may be outlasted.

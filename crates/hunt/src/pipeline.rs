@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use threadbare_executor::RunEnd;
-use threadbare_search::{Conclusion, Feedback, Next, Outstanding, Schedule, Strategy, Token};
+use threadbare_search::{Conclusion, Explored, Feedback, Next, Outstanding, Schedule, Strategy, Token};
 use threadbare_trace::{Failure, FailureKind};
 
 /// Strategies that take turns. The last one to find something new has more of them.
@@ -21,6 +21,18 @@ pub struct Pipeline {
     /// The failures that were found: kind, message, and address of the code.
     found: HashSet<(FailureKind, String, u64)>,
     conclusions: Vec<Conclusion>,
+    finisher: Option<Finisher>,
+}
+
+/// A member whose end is the end of the whole search: it tries every class of interleavings.
+struct Finisher {
+    member: usize,
+    /// How many runs all members have together, at most.
+    runs: u64,
+    has_next_turn: bool,
+    has_finished: bool,
+    /// A run was so long that there are too many classes, and each takes too long to find.
+    is_left_out: bool,
 }
 
 struct Member {
@@ -28,6 +40,13 @@ struct Member {
     /// By how many runs it is behind its share.
     credit: i64,
 }
+
+/// The finisher has so many runs after the opening, whatever is left for it to do: they show how much that is.
+const FIRST_RUNS_OF_FINISHER: u64 = 4;
+/// It is left out of programs with more events in a run.
+const MAX_EVENTS_OF_FINISHER: u64 = 2000;
+/// As long as it would need no more than one in so many of the runs that are left, it has every other one.
+const PART_OF_FINISHER: u64 = 2;
 
 /// The last finder has so many turns for each turn of another member.
 const BONUS: i64 = 3;
@@ -47,6 +66,40 @@ impl Pipeline {
             last_finder: None,
             found: HashSet::new(),
             conclusions: Vec::new(),
+            finisher: None,
+        }
+    }
+
+    /// The same with this member for small programs: it has every other run as long as it may try everything within `runs`.
+    pub fn finishing(mut self, strategy: Box<dyn Strategy>, runs: u64) -> Pipeline {
+        let member = self.members.len();
+        self.members.push(Member { strategy, credit: 0 });
+        let finisher =
+            Finisher { member, runs, has_next_turn: true, has_finished: false, is_left_out: false };
+        self.finisher = Some(finisher);
+        self
+    }
+
+    /// Asks the finisher, if it is its turn.
+    fn ask_finisher(&mut self) -> Option<Next> {
+        let left = self.finisher.as_ref()?.runs.saturating_sub(self.asked.issued());
+        let finisher = self.finisher.as_mut().filter(|finisher| !finisher.is_left_out)?;
+        finisher.has_next_turn = !finisher.has_next_turn;
+        if finisher.has_finished {
+            return Some(Next::Exhausted);
+        }
+        let (member, has_turn) = (finisher.member, !finisher.has_next_turn);
+        let explored = self.members[member].strategy.explored()?;
+        let needed = explored.left.unwrap_or(0).saturating_mul(PART_OF_FINISHER);
+        let has_turn = has_turn && (explored.classes < FIRST_RUNS_OF_FINISHER || needed <= left);
+        let next = has_turn.then(|| self.ask_member(member))?;
+        match next {
+            Next::Run(_) => Some(next),
+            Next::Exhausted if self.members[member].strategy.dropped() == 0 => {
+                self.finisher.as_mut()?.has_finished = true;
+                Some(next)
+            }
+            Next::Exhausted | Next::Wait => None,
         }
     }
 
@@ -107,7 +160,12 @@ impl Strategy for Pipeline {
                 return Next::Run(schedule);
             }
         }
-        let mut able: Vec<usize> = (0..self.members.len()).collect();
+        if let Some(next) = self.ask_finisher() {
+            return next;
+        }
+        let finisher = self.finisher.as_ref().map(|finisher| finisher.member);
+        let mut able: Vec<usize> =
+            (0..self.members.len()).filter(|&member| finisher != Some(member)).collect();
         let mut waits = false;
         while let Some(member) = self.whose_turn(&able) {
             match self.ask_member(member) {
@@ -127,6 +185,9 @@ impl Strategy for Pipeline {
         let Some((asker, token)) = self.asked.answer(token) else { return };
         if self.is_new(&feedback.ended) {
             self.last_finder = Some(asker);
+        }
+        if let Some(finisher) = &mut self.finisher {
+            finisher.is_left_out |= feedback.events > MAX_EVENTS_OF_FINISHER && !finisher.has_finished;
         }
         for (index, member) in self.members.iter_mut().enumerate() {
             if index == asker {
@@ -154,8 +215,17 @@ impl Strategy for Pipeline {
         self.members.iter().any(|member| member.strategy.is_random())
     }
 
+    /// If one member has tried everything, it does not matter what others have given up.
     fn dropped(&self) -> u64 {
-        self.members.iter().map(|member| member.strategy.dropped()).sum()
+        match self.finisher.as_ref().is_some_and(|finisher| finisher.has_finished) {
+            true => 0,
+            false => self.members.iter().map(|member| member.strategy.dropped()).sum(),
+        }
+    }
+
+    fn explored(&self) -> Option<Explored> {
+        let finisher = self.finisher.as_ref().filter(|finisher| finisher.has_finished)?;
+        self.members[finisher.member].strategy.explored()
     }
 }
 

@@ -134,6 +134,7 @@ impl<'a> Session<'a> {
                 // A guided search leaves out what does not lead through its sequence.
                 let is_guided = self.course.is_some();
                 self.summary.exhausted = is_whole && self.config.reports_failures() && !is_guided;
+                self.summary.explored = self.strategy.explored();
                 if self.summary.exhausted {
                     self.tally.set_all();
                 }

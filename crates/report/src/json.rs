@@ -308,12 +308,14 @@ struct ExploredFields {
     redundant: u64,
     blocked: u64,
     learning: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<u64>,
 }
 
 impl ExploredFields {
     fn of(explored: Explored) -> ExploredFields {
-        let Explored { classes, redundant, blocked, learning } = explored;
-        ExploredFields { classes, redundant, blocked, learning }
+        let Explored { classes, redundant, blocked, learning, left } = explored;
+        ExploredFields { classes, redundant, blocked, learning, left }
     }
 }
 

@@ -68,6 +68,8 @@ pub struct Explored {
     pub blocked: u64,
     /// Runs that only found out which memory is shared, or how long runs are.
     pub learning: u64,
+    /// About how many classes are left, as long as there are any.
+    pub left: Option<u64>,
 }
 
 /// A strategy that users can name.
@@ -164,11 +166,13 @@ pub struct Settings {
     pub tuples: Option<Vec<Tuple>>,
     /// Bytes for what is still to be tried and what is known already.
     pub memory: u64,
+    /// How many runs there may be at most.
+    pub runs: Option<u64>,
 }
 
 impl Settings {
     pub fn new(plan: Plan) -> Settings {
-        Settings { plan, bound: 2, tuples: None, memory: 1 << 30 }
+        Settings { plan, bound: 2, tuples: None, memory: 1 << 30, runs: None }
     }
 }
 

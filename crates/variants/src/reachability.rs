@@ -49,6 +49,8 @@ pub struct Reachability {
     dropped: u64,
     /// Runs that were asked for and not answered, of this beginning.
     open: u64,
+    /// Runs of others.
+    observed: u64,
 }
 
 /// A run that was asked for.
@@ -77,6 +79,7 @@ impl Reachability {
             max_steps: settings.memory / STEP_BYTES,
             dropped: 0,
             open: 0,
+            observed: 0,
         }
     }
 
@@ -86,7 +89,7 @@ impl Reachability {
         self.beginnings += 1;
         self.open = 0;
         self.dropped = 0;
-        let Explored { classes, redundant, blocked, learning } = self.figures;
+        let Explored { classes, redundant, blocked, learning, .. } = self.figures;
         self.figures = Explored { learning: learning + classes + redundant + blocked, ..Explored::default() };
     }
 
@@ -166,7 +169,7 @@ impl Strategy for Reachability {
     }
 
     fn ask(&mut self) -> Next {
-        if let Some(plan) = self.knowledge.learning_plan(self.asked.issued()) {
+        if let Some(plan) = self.knowledge.learning_plan(self.asked.issued() + self.observed) {
             let token = self.asked.issue(Asked::Learning);
             return Next::Run(Schedule::new(token, NAME, plan));
         }
@@ -199,12 +202,15 @@ impl Strategy for Reachability {
             }
             _ => {
                 self.figures.learning += 1;
-                self.observe(feedback);
+                if self.knowledge.update(feedback) {
+                    self.begin_again();
+                }
             }
         }
     }
 
     fn observe(&mut self, feedback: &Feedback) {
+        self.observed += 1;
         if self.knowledge.update(feedback) {
             self.begin_again();
         }
@@ -215,6 +221,8 @@ impl Strategy for Reachability {
     }
 
     fn explored(&self) -> Option<Explored> {
-        Some(self.figures)
+        let (share, classes) = (self.tree.finished_share(), self.figures.classes);
+        let left = (share > 0.0 && share < 1.0).then(|| (classes as f64 / share) as u64 - classes);
+        Some(Explored { left, ..self.figures })
     }
 }

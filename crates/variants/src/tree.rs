@@ -152,6 +152,27 @@ impl Tree {
         self.nodes[id as usize].as_mut().expect("a node that is named is there")
     }
 
+    /// About how much of the tree is finished, from 0 to 1: at each node, all branches are taken to be as large as each
+    /// other (the weighted backtrack estimate of Kilby and others, 2006). Branches that no run has called for yet are not
+    /// known, so this is more than there is at first.
+    pub fn finished_share(&self) -> f64 {
+        let mut by_depth: Vec<NodeId> = (0..self.nodes.len() as NodeId).collect();
+        by_depth.retain(|&id| self.nodes[id as usize].is_some());
+        by_depth.sort_unstable_by_key(|&id| std::cmp::Reverse(self.node(id).depth));
+        let mut shares = vec![0.0; self.nodes.len()];
+        for id in by_depth {
+            let node = self.node(id);
+            let of_child = |begun: &Begun| begun.child.map_or(1.0, |child| shares[child as usize]);
+            let branches = node.begun.len() + node.branches.len();
+            shares[id as usize] = match (node.is_finished(), branches) {
+                (true, _) => 1.0,
+                (false, 0) => 0.0,
+                (false, count) => node.begun.iter().map(of_child).sum::<f64>() / count as f64,
+            };
+        }
+        self.frontier.first().map_or(0.0, |&root| shares[root as usize])
+    }
+
     /// Begins the next branch: the deepest one, so that few are open at a time.
     pub fn begin(&mut self) -> Option<Beginning> {
         let &(_, from) = self.open.last()?;

@@ -78,6 +78,7 @@ fn search(summary: &Summary) -> String {
         ];
         let but: String = parts.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect();
         lines.push(match summary.explored {
+            Some(Explored { classes: 1, .. }) => format!("the only interleaving was tried{but}"),
             Some(Explored { classes, .. }) => {
                 format!("all {} were tried{but}", counted(classes, "interleaving"))
             }
@@ -99,10 +100,11 @@ fn search(summary: &Summary) -> String {
 
 /// The figures of an exploration.
 fn explored(explored: Explored) -> String {
-    let Explored { classes, redundant, blocked, learning } = explored;
+    let Explored { classes, redundant, blocked, learning, left } = explored;
+    let left = left.map_or_else(String::new, |left| format!(" of about {}", classes + left));
     format!(
-        "{} of interleavings, {redundant} redundant, {blocked} blocked; {} only learnt",
-        if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") },
+        "{classes}{left} {} of interleavings, {redundant} redundant, {blocked} blocked; {} only learnt",
+        if classes == 1 && left.is_empty() { "class" } else { "classes" },
         counted(learning, "run"),
     )
 }

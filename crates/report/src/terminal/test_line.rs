@@ -53,6 +53,7 @@ impl TestLine {
             _ => {
                 match report.summary.as_ref().filter(|summary| summary.exhausted).and_then(|all| all.explored)
                 {
+                    Some(Explored { classes: 1, .. }) => "the only interleaving".to_owned(),
                     Some(Explored { classes, .. }) => format!("all {}", counted(classes, "interleaving")),
                     None => counted(report.runs(), "run"),
                 }
