@@ -13,6 +13,7 @@ mod memory;
 mod pecan;
 mod predict;
 mod program;
+mod random_programs;
 mod rank;
 mod real;
 mod rust;
@@ -95,6 +96,13 @@ enum Command {
         #[command(subcommand)]
         part: rank::Part,
     },
+    /// Explorations of random programs: every class of interleavings that brute force finds, and none twice?
+    RandomPrograms {
+        #[arg(long, default_value_t = 10_000)]
+        programs: u64,
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+    },
     /// Guided test on the subjects of its paper, next to the paper's tables
     Guide(guide::Options),
     /// Programs from Debian's sources, under many schedules: is every result right?
@@ -117,6 +125,7 @@ fn main() -> ExitCode {
         Command::Determinism { plans } => determinism::run(plans),
         Command::Snapshots => snapshots::run(),
         Command::States { states } => states::run(states),
+        Command::RandomPrograms { programs, seed } => random_programs::run(programs, seed),
         Command::Subjects { rust, names } => subjects::run(&names, rust),
         Command::Program { list, files } => program::run(&files, list),
         Command::Predict { max_events } => predict::run(max_events),

@@ -9,9 +9,11 @@
 //! | `rounds` | loops that wait for a change |
 //! | `tree` | what is still to be explored |
 //! | `class` | a number for the class of a run |
+//! | `brute_force` | every class by trying every thread everywhere, to compare with |
 //! | `reachability` | every class exactly once |
 
 mod blocking;
+pub mod brute_force;
 mod class;
 mod content;
 mod execution;

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use threadbare_executor::{Limits, Target, Worker};
-use threadbare_search::{Explored, Feedback, Round, Schedule, Search, Settings, Strategy, Token};
-use threadbare_trace::{End, Plan, Policy, ThreadIndex, Turns};
-use threadbare_variants::{Reachability, classes};
+use threadbare_executor::{Limits, RunError, Target, Worker};
+use threadbare_search::{Explored, Feedback, Schedule, Settings, Strategy, run_schedule};
+use threadbare_trace::Plan;
+use threadbare_variants::Reachability;
+use threadbare_variants::brute_force::{self, Found};
 
 struct Subject {
     worker: Worker,
@@ -31,78 +32,28 @@ impl Subject {
         Subject { worker, _directory: directory }
     }
 
-    /// What the search explores: the classes in the order of its runs, the plan at its end, and its figures.
-    fn explore(&mut self) -> (Vec<u64>, Plan, Explored) {
+    fn run(&mut self, schedule: &Schedule) -> Result<Feedback, RunError> {
+        let run = run_schedule(&mut self.worker, schedule)?;
+        Ok(Feedback::of(&run, schedule))
+    }
+
+    fn explore(&mut self) -> Found {
         let mut strategy = Reachability::new(Settings::new(Plan::default()));
-        let (mut seen, mut last) = (Vec::new(), Plan::default());
-        let mut search = Search::new(&mut self.worker, &mut strategy);
-        while let Some(answered) = search.step(|_| {}).expect("a run") {
-            if matches!(answered.schedule.plan.policy, Policy::Awake { .. }) && is_whole(&answered.feedback) {
-                seen.extend(classes(&answered.feedback).last());
-            }
-            last = answered.schedule.plan;
-        }
-        let figures = strategy.explored().expect("it tells classes apart");
+        let found = brute_force::explore(&mut strategy, |schedule| self.run(schedule)).expect("a run");
         assert_eq!(strategy.dropped(), 0);
-        // Runs from before all shared memory was known are not of this search.
-        let own = seen.split_off(seen.len() - figures.classes as usize);
-        (own, last, figures)
+        found
     }
-
-    /// The classes of all interleavings: every thread that can go on is tried after every beginning, except where a
-    /// beginning of the same class was seen before.
-    fn all_classes(&mut self, plan: &Plan) -> BTreeSet<u64> {
-        let policy = Policy::Awake { asleep: Vec::new(), from: 0 };
-        let plan = Plan { turns: Vec::new(), policy, learn: false, ..plan.clone() };
-        let (mut seen, mut whole) = (BTreeSet::new(), BTreeSet::new());
-        let mut branches: Vec<Vec<ThreadIndex>> = vec![Vec::new()];
-        while let Some(picks) = branches.pop() {
-            let plan = Plan { turns: Turns::of(picks.iter().copied()), ..plan.clone() };
-            let schedule = Schedule { recorded: true, ..Schedule::new(Token(0), "brute force", plan) };
-            let run = self.worker.run(&schedule.plan).expect("a run");
-            let feedback = Feedback::of(&run, &schedule);
-            let beginnings = classes(&feedback);
-            let mut taken: Vec<ThreadIndex> = Vec::new();
-            // Who could have gone on after what was taken so far. A round that the run is the same without may be asked for.
-            let mut others: BTreeSet<ThreadIndex> = BTreeSet::new();
-            for decision in &feedback.decisions {
-                others.extend(decision.alternatives.iter().copied());
-                if decision.round == Round::PassedOver {
-                    continue;
-                }
-                let before = taken.len().checked_sub(1).map_or(0, |last| beginnings[last]);
-                if taken.len() >= picks.len() {
-                    if !seen.insert(before) {
-                        break;
-                    }
-                    branches.extend(others.iter().map(|&other| [&taken[..], &[other]].concat()));
-                }
-                taken.push(decision.picked);
-                others.clear();
-            }
-            if is_whole(&feedback) {
-                whole.extend(beginnings.last());
-            }
-            assert!(seen.len() < 200_000, "there are too many");
-        }
-        whole
-    }
-}
-
-/// The run is not the beginning of others.
-fn is_whole(feedback: &Feedback) -> bool {
-    let is_abandoned = feedback.decisions.iter().any(|decision| decision.round == Round::Abandoned);
-    !is_abandoned && !matches!(feedback.ended, End::Diverged { .. })
 }
 
 /// Explores the scenario with so many threads, and compares with brute force where `by_brute_force` says so.
 fn check(file: &str, scenario: &str, threads: u32, expected: u64, by_brute_force: bool) {
     let mut subject = Subject::new(file, scenario, threads);
-    let (seen, plan, figures) = subject.explore();
+    let Found { classes: seen, plan, figures } = subject.explore();
     let set: BTreeSet<u64> = seen.iter().copied().collect();
     assert_eq!(seen.len(), set.len(), "{scenario}({threads}): a class was explored twice");
     if by_brute_force {
-        let all = subject.all_classes(&plan);
+        let all = brute_force::all_classes(&plan, 200_000, |schedule| subject.run(schedule));
+        let all = all.expect("a run").expect("not too many");
         assert_eq!(set.len(), all.len(), "{scenario}({threads}): {figures:?}");
         assert!(set == all, "{scenario}({threads}): other classes");
     }

@@ -1,6 +1,6 @@
 //! What prediction costs in time and memory, on generated traces.
 
-mod generate;
+pub(crate) mod generate;
 
 use std::error::Error;
 use std::io::Write;
