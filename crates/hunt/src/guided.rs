@@ -66,7 +66,19 @@ impl GuideConfig {
         }
     }
 
-    /// The same sequence with more demands. `passes` are the threads that passed the first waypoints in the run that the
+    /// The same with the distances to all waypoints. They take time in a large program, so they are not found out before the
+    /// sequence is tried.
+    pub fn measured(mut self, program: &Program) -> GuideConfig {
+        let Guidance { waypoints, preference, .. } = &mut self.guidance;
+        if let Preference::Nearest(tables) = preference
+            && tables.len() < waypoints.len()
+        {
+            *tables = program.distances(waypoints);
+        }
+        self
+    }
+
+    /// The same sequence with more demands, to be [measured](GuideConfig::measured). `passes` are the threads that passed the first waypoints in the run that the
     /// remedy is for.
     pub fn with(&self, remedy: &Remedy, passes: &[ThreadId], program: &Program) -> GuideConfig {
         let mut waypoints = self.guidance.waypoints.to_vec();
@@ -108,13 +120,7 @@ impl GuideConfig {
         let mut described = self.waypoints.clone();
         let there = self.behind + at;
         described.splice(there..there, remedy.through.iter().map(place));
-        let preference = match &self.guidance.preference {
-            Preference::Nearest(_) if !remedy.through.is_empty() => {
-                Preference::Nearest(program.distances(&waypoints))
-            }
-            preference => preference.clone(),
-        };
-        let guidance = Guidance { waypoints: waypoints.into(), preference, ..self.guidance.clone() };
+        let guidance = Guidance { waypoints: waypoints.into(), ..self.guidance.clone() };
         let mut watched = self.watched.clone();
         for &place in &remedy.watched {
             let stop = program.stop_at(place).watched();

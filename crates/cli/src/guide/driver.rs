@@ -268,6 +268,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
                 0 => NEW,
                 _ => AGAIN,
             };
+            way.guide = way.guide.measured(self.program(number));
             way.guide.guidance.seed += 1;
             let Some(came) = self.attempt(number, &way.guide, share, &mut allowance, attempts)? else {
                 break;
@@ -290,13 +291,17 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         Ok(())
     }
 
+    fn program(&self, number: usize) -> &Program {
+        self.started[self.variants[number].0].worker.program()
+    }
+
     /// The sequence with each of the remedies for what was in the way.
     fn remedied(&self, number: usize, guide: &GuideConfig, came: &Guided) -> Vec<Way> {
         let added = guide.waypoints.iter().filter(|waypoint| waypoint.is_added).count();
         if added > MAX_ADDED {
             return Vec::new();
         }
-        let program: &Program = self.started[self.variants[number].0].worker.program();
+        let program = self.program(number);
         let known = &came.known;
         let way = |remedy: &Remedy| {
             let guide = guide.with(remedy, &came.passes, program);
