@@ -135,15 +135,21 @@ impl Run<'_> {
         self.worker.memory().decisions()
     }
 
+    /// Who was picked at each decision, and before which event, if the plan asked for decisions.
+    pub fn picks(&self) -> Vec<(ThreadIndex, EventIndex)> {
+        self.decisions().map(|decision| (decision.picked, self.event_after(decision.records))).collect()
+    }
+
     /// Who passed each waypoint of a guided run, and before which event.
     pub fn passes(&self) -> Vec<(ThreadIndex, EventIndex)> {
-        let memory = self.worker.memory();
-        let prologue = memory.control().prologue.load(Ordering::Relaxed);
-        let pass = |pass: &Pass| {
-            let event = pass.records.saturating_sub(prologue);
-            (ThreadIndex::new(pass.thread as u32), EventIndex::new(event as u32))
-        };
-        memory.passes().iter().map(pass).collect()
+        let pass = |pass: &Pass| (ThreadIndex::new(pass.thread as u32), self.event_after(pass.records));
+        self.worker.memory().passes().iter().map(pass).collect()
+    }
+
+    /// The event that comes after so many records of the log.
+    fn event_after(&self, records: u64) -> EventIndex {
+        let prologue = self.worker.memory().control().prologue.load(Ordering::Relaxed);
+        EventIndex::new(records.saturating_sub(prologue) as u32)
     }
 
     /// What the run printed, at most the last `max_bytes` bytes.

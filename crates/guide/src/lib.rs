@@ -10,6 +10,7 @@
 //! | [`resolve`](mod@resolve) | where in the compiled program the locations are | 3.1 |
 //! | [`guided_test`] | the search: greedy, and from backtrack states | 3.2, 3.3 |
 //! | [`obstacle`](mod@obstacle) | the branch that kept a run from a location | 3.1 |
+//! | [`remedy`](mod@remedy) | what may be done about it: stores and reads that are added to the sequence, or put off | 3.1 |
 //! | [`follow_up`] | guided tests of what a prediction could not show | |
 //! | [`behind`] | the locations that were passed before the first thread | |
 //! | `backtrack` | the states that can be gone on from | 3.3 |
@@ -24,11 +25,13 @@ mod bindings;
 pub mod follow_up;
 pub mod guided_test;
 pub mod obstacle;
+pub mod remedy;
 pub mod resolve;
 pub mod sequence;
 
 pub use follow_up::FollowUp;
 pub use guided_test::{Backtracking, Figures, GuidedTest, MAX_BACKTRACK};
-pub use obstacle::{DecidingRead, Detour, Obstacle, PutOff, obstacle};
+pub use obstacle::{DecidingRead, Diagnosis, Journey, Obstacle, diagnose};
+pub use remedy::{PutOff, Remedy};
 pub use resolve::{ResolveError, Resolved, lines_of, resolve, resolve_report};
 pub use sequence::{Sequence, Verdict};

@@ -3,21 +3,18 @@
 //! The run that came furthest is looked at, from the last waypoint that it passed on. If threads were in the function of
 //! the next waypoint, a branch there decided against it: one that the waypoint depends on, and whose other side no thread
 //! was seen on. If no thread was in that function, the calls of it are looked at in the same way, and so on outwards.
-//! What the branch depends on are loads. The run has their values, and the stores of other threads that could have made
-//! them others. A store that the run did not come to is known by the code, if it is to a variable with static storage.
+//! What the branch depends on are loads, and the run has their values. Only threads that may pass the waypoint are looked at.
 //!
-//! The branch may go the other way if such a store is done before the read, or if the read is done before a waypoint that
-//! stores. Both are a [`Detour`]: one more place to be passed. Or the store is [`PutOff`] until the waypoint is passed, or the
-//! read until those are that come before it.
+//! What may be done about it is in [`remedy`](mod@crate::remedy).
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::ops::Range;
 use std::sync::Arc;
 
 use threadbare_program::Program;
 use threadbare_program::flow::{BlockEnd, BlockIndex, Callee, ControlDependence, Flow, ModuleCode};
-use threadbare_search::reorder::lockset::{CriticalSection, Locksets};
-use threadbare_trace::{Event, EventIndex, KeptBack, Location, ObjectName, ThreadId, Trace, Waypoint};
+use threadbare_trace::{Event, EventIndex, Location, ThreadId, ThreadIndex, Trace, Waypoint, WhichThread};
+
+use crate::remedy::{self, Decision, Remedy};
 
 /// A branch that was in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,12 +24,6 @@ pub struct Obstacle {
     pub reads: Vec<DecidingRead>,
     /// Not all that it depends on could be found out.
     pub may_depend_on_more: bool,
-    /// Stores by others to what was read. First come those that other threads did in the run.
-    pub stores: Vec<Detour>,
-    /// Reads of what a waypoint had stored: they could come before it.
-    pub reads_first: Vec<Detour>,
-    /// Stores that other threads had done before, and reads that came too early: they could come later.
-    pub put_off: Vec<PutOff>,
 }
 
 impl Obstacle {
@@ -43,24 +34,6 @@ impl Obstacle {
         };
         self.branch == other.branch && values(self) == values(other)
     }
-}
-
-/// A place that may be passed on the way, so that the branch goes the other way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Detour {
-    /// The address that the operation returns to.
-    pub place: u64,
-    /// It is to come after so many waypoints.
-    pub passed: usize,
-}
-
-/// An operation that may come later, so that the branch goes the other way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PutOff {
-    /// Its thread stays before it, or before the locks that it holds there.
-    pub kept_back: KeptBack,
-    /// The thread stays while one of these waypoints is the next.
-    pub until: Range<usize>,
 }
 
 /// A read that a branch depends on.
@@ -74,25 +47,83 @@ pub struct DecidingRead {
     pub location: Location,
 }
 
+/// What is known of a run that stopped short of a waypoint.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnosis {
+    pub obstacle: Option<Obstacle>,
+    /// What to try, the most promising first.
+    pub remedies: Vec<Remedy>,
+}
+
+/// A run on its way through a sequence.
+#[derive(Clone, Copy)]
+pub struct Journey<'t> {
+    pub trace: &'t Trace,
+    pub waypoints: &'t [Waypoint],
+    /// Who passed the first waypoints, and with which events.
+    pub passes: &'t [(ThreadIndex, EventIndex)],
+    /// Who was picked, decision by decision, and the event that came next.
+    pub picks: &'t [(ThreadIndex, EventIndex)],
+}
+
+impl Journey<'_> {
+    /// The waypoint that the run did not pass.
+    pub fn next(&self) -> Option<&Waypoint> {
+        self.waypoints.get(self.passes.len())
+    }
+
+    /// Whether a thread may pass the next waypoint.
+    pub fn is_meant(&self, thread: ThreadIndex) -> bool {
+        let passed =
+            self.waypoints.iter().zip(self.passes).map(|(waypoint, pass)| (&waypoint.thread, pass.0));
+        match self.next().map(|next| &next.thread) {
+            None | Some(WhichThread::Any) => true,
+            Some(WhichThread::Id(id)) => self.trace.thread(thread) == id,
+            Some(variable) => {
+                let is_other = |(of, bound): (&WhichThread, ThreadIndex)| {
+                    matches!(of, WhichThread::Variable(_)) && (of == variable) != (bound == thread)
+                };
+                !passed.into_iter().any(is_other)
+            }
+        }
+    }
+
+    /// The waypoints that were passed before this event.
+    pub fn passed_before(&self, event: EventIndex) -> usize {
+        self.passes.iter().filter(|(_, pass)| *pass < event).count()
+    }
+}
+
 /// How many functions are looked at on the way outwards.
 const MAX_FUNCTIONS: usize = 10_000;
-/// How many stores are named.
-const MAX_STORES: usize = 8;
 
-/// The branch that kept the run of `trace` from `waypoint`. It passed those before it with the events `passes`.
-pub fn obstacle(
-    program: &Program,
-    trace: &Trace,
-    waypoint: &Waypoint,
-    passes: &[EventIndex],
-) -> Option<Obstacle> {
-    let last = passes.last().copied().unwrap_or(EventIndex::new(0));
+/// What kept a run from its next waypoint.
+pub fn diagnose(program: &Program, journey: &Journey<'_>) -> Diagnosis {
+    let Some(waypoint) = journey.next() else { return Diagnosis::default() };
+    let last = journey.passes.last().map_or(EventIndex::new(0), |(_, event)| *event);
+    let mut remedies = remedy::for_early(journey);
     // If no thread was near the waypoint since the last one was passed, threads may have gone past it before.
-    [last, EventIndex::new(0)].into_iter().find_map(|after| {
-        let seen = Seen::of(program, trace, after);
-        let (code, flow, branch) = branch_against(program, &seen, waypoint)?;
-        Some(describe(program, &code, &flow, branch, trace, passes))
-    })
+    let found = [last, EventIndex::new(0)].into_iter().find_map(|after| {
+        let seen = Seen::of(program, journey, after);
+        branch_against(program, &seen, waypoint)
+    });
+    let obstacle = found.map(|(code, flow, branch)| {
+        let (hooks, is_complete) = loads_behind(&code, &flow, branch);
+        let reads = deciding(journey, &hooks);
+        let decision =
+            Decision { program, reads: &reads, places: &hooks, comparison: flow.comparison(branch) };
+        remedies.extend(remedy::for_reads(journey, &decision));
+        // As long as nobody is known to store there, reads are no events.
+        if reads.is_empty() && !hooks.is_empty() {
+            remedies.push(Remedy::watching(&hooks));
+        }
+        describe(program, &code, &flow, branch, journey.trace, &reads, is_complete)
+    });
+    remedies.truncate(remedy::MAX_REMEDIES);
+    for remedy in &mut remedies {
+        remedy.beginning = journey.beginning(remedy);
+    }
+    Diagnosis { obstacle, remedies }
 }
 
 /// The branch that decided against a waypoint, where threads were at these places, with the function that it is in.
@@ -141,13 +172,15 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(program: &Program, trace: &Trace, after: EventIndex) -> Seen {
+    /// Of the threads that may pass the next waypoint.
+    fn of(program: &Program, journey: &Journey<'_>, after: EventIndex) -> Seen {
+        let trace = journey.trace;
         let mut addresses: BTreeSet<u64> = BTreeSet::new();
         let mut stacks = HashSet::new();
         let events = trace.events.iter().skip(after.index());
-        let events = events.map(|event| (event.location, event.stack));
-        let pending = trace.pending.iter().map(|pending| (pending.location, pending.stack));
-        for (location, stack) in events.chain(pending) {
+        let events = events.map(|event| (event.thread, event.location, event.stack));
+        let pending = trace.pending.iter().map(|pending| (pending.thread, pending.location, pending.stack));
+        for (_, location, stack) in events.chain(pending).filter(|(thread, ..)| journey.is_meant(*thread)) {
             addresses.insert(trace.location(location).address);
             if stacks.insert(stack) {
                 addresses.extend(trace.calls(location, stack).map(|call| trace.location(call).address));
@@ -223,132 +256,60 @@ fn all_dependences(dependences: &[Vec<ControlDependence>], block: BlockIndex) ->
     found
 }
 
+/// The places of the loads that a branch depends on, the nearest first, and whether these are all.
+fn loads_behind(code: &ModuleCode<'_>, flow: &Flow, branch: BlockIndex) -> (Vec<u64>, bool) {
+    let address = flow.instructions(branch).last().map_or(0, |last| last.ip());
+    let dependence = code.dependence(flow.entry);
+    let loads = dependence.iter().flat_map(|dependence| &dependence.branches);
+    let loads = loads.filter(|dependent| dependent.address == address).map(|dependent| &dependent.loads);
+    let mut is_complete = false;
+    let mut hooks: Vec<u64> = Vec::new();
+    for set in loads {
+        is_complete = set.is_complete();
+        hooks.extend(set.all().filter_map(|load| load.hook));
+    }
+    // The loads next to the branch say most about it.
+    let distances = distances_to(flow, branch);
+    hooks.sort_by_key(|&hook| flow.block_at(hook - 1).map_or(usize::MAX, |block| distances[block.index()]));
+    (hooks.into_iter().map(|hook| code.relocated(hook)).collect(), is_complete)
+}
+
 fn describe(
     program: &Program,
     code: &ModuleCode<'_>,
     flow: &Flow,
     branch: BlockIndex,
     trace: &Trace,
-    passes: &[EventIndex],
+    reads: &[EventIndex],
+    is_complete: bool,
 ) -> Obstacle {
-    let last = flow.instructions(branch).last();
-    let (address, end) = last.map_or((0, 0), |last| (last.ip(), last.next_ip()));
-    let dependence = code.dependence(flow.entry);
-    let loads = dependence.iter().flat_map(|dependence| &dependence.branches);
-    let loads = loads.filter(|dependent| dependent.address == address).map(|dependent| &dependent.loads);
-    let mut may_depend_on_more = true;
-    let mut hooks: Vec<u64> = Vec::new();
-    for set in loads {
-        may_depend_on_more = !set.is_complete();
-        hooks.extend(set.all().filter_map(|load| load.hook));
-    }
-    // The loads next to the branch say most about it.
-    let distances = distances_to(flow, branch);
-    hooks.sort_by_key(|&hook| flow.block_at(hook - 1).map_or(usize::MAX, |block| distances[block.index()]));
-    let hooks: Vec<u64> = hooks.into_iter().map(|hook| code.relocated(hook)).collect();
-    let reads = deciding(trace, &hooks);
-    let mut stores: Vec<Detour> = Vec::new();
-    let mut reads_first: Vec<Detour> = Vec::new();
-    for &(index, read) in &reads {
-        let passed = passes.iter().filter(|&&pass| pass.index() < index).count();
-        stores.extend(done_stores(trace, read).into_iter().map(|place| Detour { place, passed }));
-        let source = last_store(trace, index, read);
-        if let Some(pass) = source.and_then(|store| passes.iter().position(|pass| pass.index() == store)) {
-            let place = trace.location(read.location).address;
-            reads_first.push(Detour { place, passed: pass });
+    let end = flow.instructions(branch).last().map_or(0, |last| last.next_ip());
+    let read = |&index: &EventIndex| {
+        let event = &trace.events[index.index()];
+        DecidingRead {
+            variable: trace.object(event.object).display.clone(),
+            value: event.value,
+            size: event.size,
+            thread: trace.thread(event.thread).clone(),
+            location: trace.location(event.location).clone(),
         }
+    };
+    Obstacle {
+        branch: program.location(code.relocated(end)),
+        reads: reads.iter().map(read).collect(),
+        may_depend_on_more: !is_complete,
     }
-    for &(index, read) in &reads {
-        let passed = passes.iter().filter(|&&pass| pass.index() < index).count();
-        let named = stores_to(program, &trace.object(read.object).name);
-        stores.extend(named.into_iter().map(|place| Detour { place, passed }));
-    }
-    // What only tries to store, and has read the value, is the read itself.
-    let mut known: HashSet<u64> = hooks.into_iter().collect();
-    stores.retain(|store| known.insert(store.place));
-    stores.truncate(MAX_STORES);
-    let put_off = put_off(trace, &reads, passes);
-    let reads = reads.into_iter().map(|(_, event)| DecidingRead {
-        variable: trace.object(event.object).display.clone(),
-        value: event.value,
-        size: event.size,
-        thread: trace.thread(event.thread).clone(),
-        location: trace.location(event.location).clone(),
-    });
-    let reads = reads.collect();
-    let branch = program.location(code.relocated(end));
-    Obstacle { branch, reads, may_depend_on_more, stores, reads_first, put_off }
 }
 
-/// The last reads at these places, one for each variable, with their numbers in the trace.
-fn deciding<'t>(trace: &'t Trace, hooks: &[u64]) -> Vec<(usize, &'t Event)> {
-    let mut last: HashMap<u64, (usize, &Event)> = HashMap::new();
-    for (index, event) in trace.events.iter().enumerate().filter(|(_, event)| event.kind.is_read()) {
+/// The last reads at these places, one for each variable, by threads that may pass the next waypoint.
+fn deciding(journey: &Journey<'_>, hooks: &[u64]) -> Vec<EventIndex> {
+    let trace = journey.trace;
+    let mut last: HashMap<u64, (EventIndex, &Event)> = HashMap::new();
+    let is_meant = |(_, event): &(EventIndex, &Event)| event.kind.is_read() && journey.is_meant(event.thread);
+    for (index, event) in trace.indexed_events().filter(is_meant) {
         last.insert(trace.location(event.location).address, (index, event));
     }
     let mut objects = HashSet::new();
-    let reads = hooks.iter().filter_map(|hook| last.get(hook)).copied();
-    reads.filter(|(_, event)| objects.insert(event.object)).collect()
-}
-
-/// What could come later. A read waits for the waypoints that the run passed after it. A store that came before a read waits
-/// for the next waypoint too.
-fn put_off(trace: &Trace, reads: &[(usize, &Event)], passes: &[EventIndex]) -> Vec<PutOff> {
-    let locksets = Locksets::of(trace).unwrap_or_default();
-    let put_off = |index: EventIndex, until: usize| {
-        let event = &trace.events[index.index()];
-        let is_around = |section: &&CriticalSection| {
-            section.thread == event.thread
-                && section.acquire < index
-                && section.release.is_none_or(|release| release > index)
-        };
-        let outermost = locksets.sections().iter().find(is_around).map_or(index, |section| section.acquire);
-        let before = trace.location(trace.events[outermost.index()].location).address;
-        let first = passes.iter().filter(|&&pass| pass < outermost).count();
-        let kept_back = KeptBack { thread: trace.thread(event.thread).clone(), before };
-        PutOff { kept_back, until: first..until }
-    };
-    let mut found: Vec<PutOff> = Vec::new();
-    for &(at, read) in reads {
-        let is_store = |(_, event): &(EventIndex, &Event)| {
-            event.kind.is_write() && event.object == read.object && event.thread != read.thread
-        };
-        let stores = trace.indexed_events().take(at).filter(is_store);
-        let stores = stores.map(|(index, _)| put_off(index, passes.len() + 1));
-        for new in [put_off(EventIndex::at(at), passes.len())].into_iter().chain(stores) {
-            if !new.until.is_empty() && !found.iter().any(|known| known.kept_back == new.kept_back) {
-                found.push(new);
-            }
-            if found.len() == MAX_STORES {
-                return found;
-            }
-        }
-    }
-    found
-}
-
-/// The places where other threads stored to what was read.
-fn done_stores(trace: &Trace, read: &Event) -> BTreeSet<u64> {
-    let is_store =
-        |event: &&Event| event.kind.is_write() && event.object == read.object && event.thread != read.thread;
-    trace.events.iter().filter(is_store).map(|event| trace.location(event.location).address).collect()
-}
-
-/// The number of the store, by another thread, that a read has seen.
-fn last_store(trace: &Trace, index: usize, read: &Event) -> Option<usize> {
-    let is_store = |event: &Event| event.kind.is_write() && event.object == read.object;
-    let store = trace.events[..index].iter().rposition(is_store)?;
-    (trace.events[store].thread != read.thread).then_some(store)
-}
-
-/// The places that store to a variable with static storage, by the code.
-fn stores_to(program: &Program, variable: &ObjectName) -> Vec<u64> {
-    let stores = || {
-        let ObjectName::Global { symbol, offset } = variable else { return None };
-        let address = program.symbol_address(symbol)?.wrapping_add(*offset);
-        let code = program.code_at(address)?;
-        let stores = code.stores_to(code.linked(address)).iter();
-        Some(stores.map(|&store| code.relocated(store)).collect())
-    };
-    stores().unwrap_or_default()
+    let reads = hooks.iter().filter_map(|hook| last.get(hook));
+    reads.filter(|(_, event)| objects.insert(event.object)).map(|(index, _)| *index).collect()
 }

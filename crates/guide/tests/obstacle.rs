@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use threadbare_executor::{Limits, Target, Worker, learn};
-use threadbare_guide::{Obstacle, Sequence, obstacle, resolve};
-use threadbare_trace::{Event, EventIndex, EventKind, Plan};
+use threadbare_guide::{Diagnosis, Journey, Obstacle, Remedy, Sequence, diagnose, resolve};
+use threadbare_trace::{
+    Demand, Event, EventIndex, EventKind, Plan, ThreadIndex, Turns, Waypoint, WhichThread,
+};
 
 fn compile(directory: &Path, source: &str) -> PathBuf {
     let (file, program) = (directory.join("program.c"), directory.join("program"));
@@ -19,25 +21,51 @@ fn compile(directory: &Path, source: &str) -> PathBuf {
 }
 
 /// What keeps a run of the simplest schedule from the line with this comment.
-fn obstacle_of(source: &str, comment: &str) -> Option<Obstacle> {
-    obstacle_after(source, comment, |_| false)
+fn diagnosis_of(source: &str, comment: &str) -> Diagnosis {
+    diagnosis_after(source, comment, |_| false)
 }
 
 /// The same in a run that has passed such events before.
-fn obstacle_after(source: &str, comment: &str, is_pass: impl Fn(&Event) -> bool) -> Option<Obstacle> {
+fn diagnosis_after(source: &str, comment: &str, is_pass: impl Fn(&Event) -> bool) -> Diagnosis {
     let directory = tempfile::tempdir().expect("a temporary directory can be made");
     let program = compile(directory.path(), source);
     let target = Target { program, ..Target::default() };
     let mut worker = Worker::start(&target, &Limits::default()).expect("it starts");
-    let mut plan = Plan::default();
+    let mut plan = Plan { decisions: true, ..Plan::default() };
     learn(&mut worker, &mut plan).expect("it runs");
     let line = 1 + source.lines().position(|line| line.contains(comment)).expect("the comment is there");
     let sequence: Sequence = format!("program.c:{line}").parse().expect("a sequence");
     let resolved = resolve(worker.program(), &sequence).expect("the line does something");
-    let trace = worker.run(&plan).expect("it runs").trace();
-    let passes: Vec<EventIndex> =
-        trace.indexed_events().filter(|(_, event)| is_pass(event)).map(|(index, _)| index).collect();
-    obstacle(worker.program(), &trace, &resolved.waypoints[0], &passes)
+    let run = worker.run(&plan).expect("it runs");
+    let (picks, trace) = (run.picks(), run.trace());
+    let passes = trace.indexed_events().filter(|(_, event)| is_pass(event));
+    let passes: Vec<(ThreadIndex, EventIndex)> = passes.map(|(index, event)| (event.thread, index)).collect();
+    let passed = |(_, index): &(ThreadIndex, EventIndex)| {
+        let place = trace.location(trace.events[index.index()].location).address;
+        Waypoint::new(vec![place], WhichThread::Any, Demand::Pass)
+    };
+    let waypoints: Vec<Waypoint> = passes.iter().map(passed).chain(resolved.waypoints).collect();
+    let journey = Journey { trace: &trace, waypoints: &waypoints, passes: &passes, picks: &picks };
+    diagnose(worker.program(), &journey)
+}
+
+fn obstacle_of(source: &str, comment: &str) -> Option<Obstacle> {
+    diagnosis_of(source, comment).obstacle
+}
+
+/// The threads that pass the places of a remedy; `any` where it does not matter which.
+fn threads(remedy: &Remedy) -> Vec<String> {
+    let thread = |waypoint: &Waypoint| match &waypoint.thread {
+        WhichThread::Id(id) => id.to_string(),
+        _ => "any".to_owned(),
+    };
+    remedy.through.iter().map(thread).collect()
+}
+
+/// The thread that is put off, and the waypoints that it stays for.
+fn put_off(remedy: &Remedy) -> Option<(String, std::ops::Range<usize>)> {
+    let put_off = remedy.put_off.as_ref()?;
+    Some((put_off.kept_back.thread.to_string(), put_off.until.clone()))
 }
 
 const HEAD: &str =
@@ -58,10 +86,10 @@ int main(void) {
 }
 ";
 
-/// The variable that the one deciding read is of, its value, and how many stores could have changed it.
-fn decided_by(found: &Obstacle) -> (&str, u64, usize) {
+/// The variable that the one deciding read is of, and its value.
+fn decided_by(found: &Obstacle) -> (&str, u64) {
     assert_eq!(found.reads.len(), 1, "{found:?}");
-    (&found.reads[0].variable, found.reads[0].value, found.stores.len())
+    (&found.reads[0].variable, found.reads[0].value)
 }
 
 #[test]
@@ -78,7 +106,7 @@ fn a_branch_in_a_loop() {
     return u;
 }";
     let found = obstacle_of(&[HEAD, consumer, MAIN].concat(), "/* here */").expect("a branch");
-    assert_eq!(decided_by(&found), ("ready", 0, 1));
+    assert_eq!(decided_by(&found), ("ready", 0));
     assert_eq!(found.branch.frames[0].line, 9);
 }
 
@@ -99,7 +127,7 @@ static void *consumer(void *u) {
     return u;
 }";
     let found = obstacle_of(&[HEAD, consumer, MAIN].concat(), "/* here */").expect("a branch");
-    assert_eq!(decided_by(&found), ("ready", 0, 1));
+    assert_eq!(decided_by(&found), ("ready", 0));
 }
 
 /// The place is in a function that nobody enters: the branch is in its caller.
@@ -118,13 +146,14 @@ static void *consumer(void *u) {
     return u;
 }";
     let found = obstacle_of(&[HEAD, consumer, MAIN].concat(), "/* here */").expect("a branch");
-    assert_eq!(decided_by(&found), ("ready", 0, 1));
+    assert_eq!(decided_by(&found), ("ready", 0));
     assert_eq!(found.branch.frames[0].line, 11);
 }
 
-/// The consumer came too early for what the producer stores. It could stay before its lock until that is done.
+/// The consumer came too early for what the producer stores. So it stays before its lock until the producer has stored,
+/// and reads then. What the run did before is done again.
 #[test]
-fn a_read_that_could_come_later() {
+fn a_store_that_could_come_first() {
     let consumer = "static void *consumer(void *u) {
     pthread_mutex_lock(&m);
     int r = ready;
@@ -135,13 +164,20 @@ fn a_read_that_could_come_later() {
     return u;
 }";
     let source = [HEAD, consumer, MAIN].concat();
-    let is_store = |event: &Event| event.kind == EventKind::Write && event.value == 5;
-    let found = obstacle_after(&source, "/* here */", is_store).expect("a branch");
-    let [put_off] = &found.put_off[..] else { panic!("{found:?}") };
-    assert_eq!((put_off.kept_back.thread.to_string(), put_off.until.clone()), ("0.1".to_owned(), 0..1));
+    let found = diagnosis_of(&source, "/* here */");
+    let [remedy] = &found.remedies[..] else { panic!("{found:?}") };
+    assert_eq!(threads(remedy), ["0.2", "0.1"]);
+    assert_eq!((remedy.passed, put_off(remedy)), (0, Some(("0.1".to_owned(), 0..1))));
+    assert!(Turns::total(&remedy.beginning) > 0, "{remedy:?}");
+    // If the store is a waypoint that was passed after the read, the read only has to come after it.
+    let found =
+        diagnosis_after(&source, "/* here */", |event| event.kind == EventKind::Write && event.value == 5);
+    assert_eq!(threads(&found.remedies[0]), ["0.1"]);
+    assert_eq!((found.remedies[0].passed, put_off(&found.remedies[0])), (1, Some(("0.1".to_owned(), 0..1))));
 }
 
-/// The producer was too early for a consumer that is to find nothing. It could stay before its lock.
+/// The producer was too early for a consumer that is to find nothing. So it stays before its lock until the consumer has
+/// read.
 #[test]
 fn a_store_that_could_come_later() {
     let consumer = "static void *consumer(void *u) {
@@ -157,7 +193,36 @@ fn a_store_that_could_come_later() {
         "consumer, 0);\n    pthread_create(&b, 0, producer",
         "producer, 0);\n    pthread_create(&b, 0, consumer",
     );
-    let found = obstacle_of(&[HEAD, consumer, &producer_first].concat(), "/* here */").expect("a branch");
-    let [put_off] = &found.put_off[..] else { panic!("{found:?}") };
-    assert_eq!((put_off.kept_back.thread.to_string(), put_off.until.clone()), ("0.1".to_owned(), 0..1));
+    let found = diagnosis_of(&[HEAD, consumer, &producer_first].concat(), "/* here */");
+    let [remedy] = &found.remedies[..] else { panic!("{found:?}") };
+    assert_eq!((threads(remedy), put_off(remedy)), (vec!["0.2".to_owned()], Some(("0.1".to_owned(), 0..1))));
+}
+
+/// Of several stores, the one comes first that makes the branch go the other way.
+#[test]
+fn the_store_that_decides_comes_first() {
+    let consumer = "static void *consumer(void *u) {
+    if (ready == 7)
+        data = 1; /* here */
+    return u;
+}";
+    let producer = "ready = 5;\n    ready = 6;\n    ready = 7;\n    ready = 8;";
+    let source = [HEAD, consumer, &MAIN.replace("ready = 5;", producer)].concat();
+    let found = diagnosis_of(&source, "/* here */");
+    assert_eq!(threads(&found.remedies[0]), ["0.2", "0.2", "0.2", "0.1"], "{found:?}");
+}
+
+/// A thread went past the place before it was its turn: it stays before it.
+#[test]
+fn a_thread_that_came_too_early() {
+    let consumer = "static void *consumer(void *u) {
+    pthread_mutex_lock(&m);
+    ready++; /* here */
+    pthread_mutex_unlock(&m);
+    return u;
+}";
+    let source = [HEAD, consumer, MAIN].concat();
+    let found =
+        diagnosis_after(&source, "/* here */", |event| event.kind == EventKind::Write && event.value == 5);
+    assert_eq!(put_off(&found.remedies[0]), Some(("0.1".to_owned(), 0..1)), "{found:?}");
 }

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use threadbare_executor::{FailureKey, RunError, Worker};
-use threadbare_guide::{Detour, GuidedTest, MAX_BACKTRACK, Obstacle, PutOff, Verdict, obstacle};
+use threadbare_guide::{Diagnosis, GuidedTest, Journey, MAX_BACKTRACK, Obstacle, Remedy, Verdict, diagnose};
 use threadbare_program::Program;
 use threadbare_trace::hash::short_fingerprint;
 use threadbare_trace::{
-    Demand, EventIndex, Guidance, Plan, Policy, Preference, ThreadId, Watched, Waypoint, WhichThread,
+    Demand, Guidance, Plan, Policy, Preference, ThreadId, Tracked, Turns, Watched, Waypoint, WhichThread,
 };
 
 use crate::{HuntConfig, SourceLine, Subject, atomic_write, clip};
@@ -21,14 +21,16 @@ pub struct GuideConfig {
     pub guidance: Guidance,
     /// Places at which a run is made to stop (see [`Plan::watched`]).
     pub watched: Vec<Watched>,
-    /// Each waypoint of the sequence in the user's words.
-    pub waypoints: Vec<String>,
+    /// Each waypoint of the sequence, in words.
+    pub waypoints: Vec<Described>,
     /// Why some locations of a report are not among them.
     pub left_out: Vec<String>,
     /// So many of them were passed before the first thread. The guidance has the others only.
     pub behind: usize,
-    /// The places among them that were added because a branch depends on them.
-    pub added: Vec<u64>,
+    /// Memory that is known to be shared.
+    pub known: Tracked,
+    /// How a run began that came far, with this memory known.
+    pub beginning: Vec<Turns>,
     /// States that the search may go back to, at most.
     pub max_backtrack: usize,
     /// Files and lines. If there are any, a failure there is what is looked for, however the run came there. Otherwise it is
@@ -38,53 +40,124 @@ pub struct GuideConfig {
     pub known_asides: Vec<FailureKey>,
 }
 
+/// A waypoint in words.
+#[derive(Clone, Debug)]
+pub struct Described {
+    pub text: String,
+    /// It was added to what the user has named.
+    pub is_added: bool,
+}
+
 impl GuideConfig {
     pub fn new(guidance: Guidance, watched: Vec<Watched>, waypoints: Vec<String>) -> GuideConfig {
+        let described = |text| Described { text, is_added: false };
         GuideConfig {
             name: String::new(),
             guidance,
             watched,
-            waypoints,
+            waypoints: waypoints.into_iter().map(described).collect(),
             left_out: Vec::new(),
             behind: 0,
-            added: Vec::new(),
+            known: Tracked::default(),
+            beginning: Vec::new(),
             max_backtrack: MAX_BACKTRACK,
             fails_at: Vec::new(),
             known_asides: Vec::new(),
         }
     }
 
-    /// The same sequence with one more place on the way.
-    pub fn by_way_of(&self, Detour { place, passed }: Detour, program: &Program) -> GuideConfig {
-        let mut extended = self.clone();
-        let mut waypoints = self.guidance.waypoints.to_vec();
-        let waypoint = Waypoint::new(vec![place], WhichThread::Any, Demand::Pass);
-        waypoints.insert(passed, waypoint);
-        let text = format!("{}, which a branch depends on", program.location(place));
-        extended.waypoints.insert(self.behind + passed, text);
-        extended.guidance.waypoints = waypoints.into();
-        extended.added.push(place);
-        if let Preference::Nearest(_) = self.guidance.preference {
-            extended.guidance.preference =
-                Preference::Nearest(program.distances(&extended.guidance.waypoints));
+    /// The same with the distances to all waypoints. They take time in a large program, so they are not found out before the
+    /// sequence is tried.
+    pub fn measured(mut self, program: &Program) -> GuideConfig {
+        let Guidance { waypoints, preference, .. } = &mut self.guidance;
+        if let Preference::Nearest(tables) = preference
+            && tables.len() < waypoints.len()
+        {
+            *tables = program.distances(waypoints);
         }
-        extended
+        self
     }
 
-    /// The same sequence with an operation put off.
-    pub fn putting_off(&self, put_off: &PutOff) -> GuideConfig {
+    /// The same sequence with more demands, to be [measured](GuideConfig::measured). `passes` are the threads that passed the first waypoints in the run that the
+    /// remedy is for.
+    pub fn with(&self, remedy: &Remedy, passes: &[ThreadId], program: &Program) -> GuideConfig {
         let mut waypoints = self.guidance.waypoints.to_vec();
-        for waypoint in &mut waypoints[put_off.until.clone()] {
-            waypoint.kept_back.push(put_off.kept_back.clone());
+        if names_any(remedy, passes) {
+            bind(&mut waypoints, passes);
         }
+        // Those that have to arrive together stay together.
+        let is_inside = |at: usize| {
+            at > 0
+                && matches!(waypoints[at].demand, Demand::Arrive(_))
+                && waypoints[at - 1].demand == waypoints[at].demand
+        };
+        let mut at = remedy.passed;
+        while at < waypoints.len() && is_inside(at) {
+            at -= 1;
+        }
+        // Who stays where it is both before and after, stays there in between.
+        let around = match at.checked_sub(1) {
+            Some(before) => waypoints[before].kept_back.clone(),
+            None => Vec::new(),
+        };
+        let stays = waypoints.get(at).map_or(&[][..], |next| &next.kept_back);
+        let kept_back: Vec<_> =
+            stays.iter().filter(|kept| at == 0 || around.contains(kept)).cloned().collect();
+        let added = remedy
+            .through
+            .iter()
+            .map(|waypoint| Waypoint { kept_back: kept_back.clone(), ..waypoint.clone() });
+        waypoints.splice(at..at, added);
+        if let Some(put_off) = &remedy.put_off {
+            for waypoint in &mut waypoints[put_off.until.clone()] {
+                waypoint.kept_back.push(put_off.kept_back.clone());
+            }
+        }
+        let place = |waypoint: &Waypoint| {
+            let location = program.location(waypoint.points[0]);
+            Described { text: format!("{location}, which a branch depends on"), is_added: true }
+        };
+        let mut described = self.waypoints.clone();
+        let there = self.behind + at;
+        described.splice(there..there, remedy.through.iter().map(place));
         let guidance = Guidance { waypoints: waypoints.into(), ..self.guidance.clone() };
-        let added = self.added.iter().copied().chain([put_off.kept_back.before]).collect();
-        GuideConfig { guidance, added, ..self.clone() }
+        let mut watched = self.watched.clone();
+        for &place in &remedy.watched {
+            let stop = program.stop_at(place).watched();
+            watched.extend(stop.filter(|stop| matches!(stop, Watched::Access(_)) && !watched.contains(stop)));
+        }
+        let beginning = remedy.beginning.clone();
+        GuideConfig { guidance, waypoints: described, watched, beginning, ..self.clone() }
     }
 
     pub(crate) fn make(&self, plan: Plan) -> GuidedTest {
-        let plan = Plan { watched: self.watched.clone(), ..plan };
-        GuidedTest::new(plan, self.guidance.clone(), self.max_backtrack)
+        let plan = Plan { watched: self.watched.clone(), tracked: self.known.clone(), ..plan };
+        GuidedTest::new(plan, self.guidance.clone(), self.max_backtrack).going_on_from(self.beginning.clone())
+    }
+}
+
+/// The remedy is about a thread that passed a waypoint.
+fn names_any(remedy: &Remedy, passes: &[ThreadId]) -> bool {
+    let is_named = |waypoint: &Waypoint| match &waypoint.thread {
+        WhichThread::Id(id) => passes.contains(id),
+        WhichThread::Any | WhichThread::Variable(_) => false,
+    };
+    let put_off = remedy.put_off.as_ref().map(|put_off| &put_off.kept_back.thread);
+    remedy.through.iter().any(is_named) || put_off.is_some_and(|thread| passes.contains(thread))
+}
+
+/// Lets variables stand for the threads that they stood for in a run.
+fn bind(waypoints: &mut [Waypoint], passes: &[ThreadId]) {
+    let bound: Vec<(WhichThread, ThreadId)> = waypoints
+        .iter()
+        .zip(passes)
+        .filter(|(waypoint, _)| matches!(waypoint.thread, WhichThread::Variable(_)))
+        .map(|(waypoint, thread)| (waypoint.thread.clone(), thread.clone()))
+        .collect();
+    for waypoint in waypoints {
+        if let Some((_, thread)) = bound.iter().find(|(variable, _)| *variable == waypoint.thread) {
+            waypoint.thread = WhichThread::Id(thread.clone());
+        }
     }
 }
 
@@ -105,6 +178,12 @@ pub struct Guided {
     pub not_tried: Option<String>,
     /// What kept the furthest run from the next location, if that could be found out.
     pub obstacle: Option<Obstacle>,
+    /// What may be done about it.
+    pub remedies: Vec<Remedy>,
+    /// Memory that was seen to be shared.
+    pub known: Tracked,
+    /// The threads that passed waypoints of the guidance in the furthest run.
+    pub passes: Vec<ThreadId>,
     /// Failures that were reported, of runs that had not passed the sequence.
     pub asides: Vec<FailureKey>,
 }
@@ -121,6 +200,9 @@ impl Guided {
             clip: None,
             not_tried: Some(reason),
             obstacle: None,
+            remedies: Vec::new(),
+            known: Tracked::default(),
+            passes: Vec::new(),
             asides: Vec::new(),
         }
     }
@@ -128,6 +210,11 @@ impl Guided {
     /// How many waypoints the furthest run passed.
     pub fn passed(&self) -> usize {
         self.waypoints.iter().filter(|waypoint| waypoint.thread.is_some()).count()
+    }
+
+    /// How many of the user's locations the furthest run passed.
+    pub fn own_passed(&self) -> usize {
+        self.waypoints.iter().filter(|waypoint| !waypoint.is_added && waypoint.thread.is_some()).count()
     }
 
     /// The first location that the furthest run did not pass.
@@ -140,6 +227,8 @@ impl Guided {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passed {
     pub text: String,
+    /// It was added to what the user has named.
+    pub is_added: bool,
     pub thread: Option<String>,
 }
 
@@ -149,7 +238,7 @@ struct Look {
     /// Where its schedule is kept, if it passed all.
     clip: Option<PathBuf>,
     /// What kept it from the next waypoint, if it did not.
-    obstacle: Option<Obstacle>,
+    diagnosis: Diagnosis,
 }
 
 /// How far the runs of a guided session have come.
@@ -239,9 +328,13 @@ impl<'a> Course<'a> {
         worker.set_limits(limits);
         let main = std::iter::repeat_n("0, before the first thread".to_owned(), guide.behind);
         let mut passes = main.chain(self.passes.iter().map(ThreadId::to_string));
-        let waypoints = guide.waypoints.iter();
-        let waypoints = waypoints.map(|text| Passed { text: text.clone(), thread: passes.next() }).collect();
-        let Look { clip, obstacle } = look;
+        let passed = |Described { text, is_added }: &Described| Passed {
+            text: text.clone(),
+            is_added: *is_added,
+            thread: passes.next(),
+        };
+        let waypoints = guide.waypoints.iter().map(passed).collect();
+        let Look { clip, diagnosis: Diagnosis { obstacle, remedies } } = look;
         Guided {
             name: guide.name.clone(),
             verdict,
@@ -251,6 +344,9 @@ impl<'a> Course<'a> {
             clip,
             not_tried: None,
             obstacle,
+            remedies,
+            known: self.plan.as_ref().map_or_else(|| guide.known.clone(), |plan| plan.tracked.clone()),
+            passes: self.passes.clone(),
             asides: self.asides.clone(),
         }
     }
@@ -263,15 +359,23 @@ impl<'a> Course<'a> {
         config: &HuntConfig,
     ) -> Result<Look, RunError> {
         let Some(plan) = self.plan.as_ref().filter(|_| !self.is_real()) else { return Ok(Look::default()) };
-        let plan = Plan { decisions: false, learn: false, ..plan.clone() };
+        let plan = Plan { decisions: true, learn: false, ..plan.clone() };
         let run = worker.run(&plan)?;
-        if let Some(next) = self.guide.guidance.waypoints.get(self.passes.len()) {
-            let passes: Vec<EventIndex> = run.passes().into_iter().map(|(_, event)| event).collect();
+        let waypoints = &self.guide.guidance.waypoints;
+        if self.passes.len() < waypoints.len() {
+            let (passes, picks) = (run.passes(), run.picks());
             let trace = run.trace();
-            return Ok(Look { clip: None, obstacle: obstacle(worker.program(), &trace, next, &passes) });
+            let journey = Journey { trace: &trace, waypoints, passes: &passes, picks: &picks };
+            return Ok(Look { clip: None, diagnosis: diagnose(worker.program(), &journey) });
         }
-        let forced =
-            Plan { steps: run.steps(), turns: Vec::new(), strict: true, policy: Policy::RunToBlock, ..plan };
+        let forced = Plan {
+            steps: run.steps(),
+            turns: Vec::new(),
+            strict: true,
+            policy: Policy::RunToBlock,
+            decisions: false,
+            ..plan
+        };
         let trace = worker.run(&forced)?.trace();
         let text = clip::clip(worker.program(), &forced, &trace, &subject.origin).to_string();
         let path = clip::path(&config.out, &subject.name, "reached", short_fingerprint(text.as_bytes()));
@@ -279,6 +383,6 @@ impl<'a> Course<'a> {
             subject.save_input()?;
             atomic_write::write_into(&path, |out| write!(out, "{text}"))
         };
-        Ok(Look { clip: write().is_ok().then_some(path), obstacle: None })
+        Ok(Look { clip: write().is_ok().then_some(path), diagnosis: Diagnosis::default() })
     }
 }

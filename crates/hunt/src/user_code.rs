@@ -15,10 +15,6 @@ use threadbare_trace::{
 /// The text of a line of a file, without surrounding blanks; `None` when it cannot be read.
 pub type SourceLines<'a> = dyn Fn(&str, u32) -> Option<String> + 'a;
 
-/// Where headers and libraries live whose lines are not the user's.
-const LIBRARIES: [&str; 5] =
-    ["/usr/include/", "/usr/lib/", "/rustc/", "/.rustup/toolchains/", "/.cargo/registry/"];
-
 /// A line that can be named, and its text where the source could be read.
 #[derive(Clone, Debug)]
 pub struct UserLine<'a> {
@@ -33,11 +29,7 @@ impl UserLine<'_> {
 
     /// The user wrote it, as far as can be told.
     fn is_own(&self) -> bool {
-        self.text.is_some() && !self.is_in_library()
-    }
-
-    fn is_in_library(&self) -> bool {
-        LIBRARIES.iter().any(|library| self.frame.file.contains(library))
+        self.text.is_some() && !self.frame.is_in_library()
     }
 }
 
@@ -73,7 +65,7 @@ impl<'a> UserCode<'a> {
     /// It happens in a library and nobody of the user's called it, as in the thread of a test harness that waits
     /// for the test.
     pub fn is_foreign(&self, location: LocationIndex, stack: StackIndex) -> bool {
-        self.find(location, stack).is_some_and(|place| !place.is_own() && place.is_in_library())
+        self.find(location, stack).is_some_and(|place| !place.is_own() && place.frame.is_in_library())
     }
 
     /// Threads that are seen in libraries alone. (None at all where no thread is seen anywhere else.)
@@ -82,7 +74,7 @@ impl<'a> UserCode<'a> {
         for event in &self.trace.events {
             match self.of(event) {
                 Some(place) if place.is_own() => own.insert(event.thread),
-                Some(place) if place.is_in_library() => foreign.insert(event.thread),
+                Some(place) if place.frame.is_in_library() => foreign.insert(event.thread),
                 _ => false,
             };
         }

@@ -18,7 +18,7 @@ pub struct Guidance {
 }
 
 /// One place of a sequence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Waypoint {
     /// Addresses that calls return to, sorted. An operation is at this place if it returns to one of them, or if it is
     /// made inside of a call that does.
@@ -37,15 +37,15 @@ impl Waypoint {
 }
 
 /// A thread that stays before an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeptBack {
     pub thread: ThreadId,
-    /// The address that the operation returns to.
+    /// The address that the operation, or a call that it is made inside of, returns to.
     pub before: u64,
 }
 
 /// The threads that may pass a waypoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WhichThread {
     Any,
     /// The thread of this name.
@@ -55,7 +55,7 @@ pub enum WhichThread {
 }
 
 /// What has to happen at a waypoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Demand {
     /// A thread does the operation there.
     Pass,

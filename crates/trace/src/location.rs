@@ -15,6 +15,17 @@ pub struct Frame {
     pub column: u32,
 }
 
+/// Where headers and libraries live whose lines are not the user's.
+const LIBRARIES: [&str; 5] =
+    ["/usr/include/", "/usr/lib/", "/rustc/", "/.rustup/toolchains/", "/.cargo/registry/"];
+
+impl Frame {
+    /// The user did not write it, as far as the file's path can tell.
+    pub fn is_in_library(&self) -> bool {
+        LIBRARIES.iter().any(|library| self.file.contains(library))
+    }
+}
+
 impl fmt::Display for Frame {
     /// `account.c:42`, or the function's name where there is no line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<bool> {
         return figure::run(directory.path(), figure, options.trials);
     }
     println!(
-        "{:<20} {:<9} {:>5} {:>6}   {:>9} {:>9} {:>9}   {:>9}   {:>5} {:>5} {:>5} {:>7}   {:>9} {:>7} {:>7}",
+        "{:<20} {:<9} {:>5} {:>6}   {:>9} {:>9} {:>9}   {:>9}   {:>5} {:>5} {:>5} {:>7}   {:>9} {:>9} {:>7} {:>7}",
         "subject",
         "search",
         "found",
@@ -85,6 +85,7 @@ pub fn run(options: &Options) -> Result<bool> {
         "max",
         "paper",
         "ms",
+        "states/s",
         "MiB",
         "ratio"
     );
@@ -125,7 +126,7 @@ fn print_line(row: &Row, search: Search, trials: &Trials, states: Spread, ratio:
     };
     let (depth, paper) = (trials.depths(), row.paper(search));
     println!(
-        "{:<20} {:<9} {:>5.2} {:>6}   {:>9.0} {:>9.1} {:>9.0}   {:>9}   {:>5.0} {:>5.1} {:>5.0} {:>7}   {:>9.1} {:>7.0} {:>7}",
+        "{:<20} {:<9} {:>5.2} {:>6}   {:>9.0} {:>9.1} {:>9.0}   {:>9}   {:>5.0} {:>5.1} {:>5.0} {:>7}   {:>9.1} {:>9.0} {:>7.0} {:>7}",
         row.name(),
         search.name(),
         trials.found_share(),
@@ -139,6 +140,7 @@ fn print_line(row: &Row, search: Search, trials: &Trials, states: Spread, ratio:
         depth.max,
         number(paper.depth, 0),
         trials.milliseconds(),
+        trials.states_per_second(),
         trials.mebibytes(),
         number(ratio, 1),
     );

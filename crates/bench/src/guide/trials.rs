@@ -131,6 +131,15 @@ impl Trials {
         Spread::of(self.found().map(|trial| trial.time.as_micros() as u64)).mean / 1e3
     }
 
+    /// Of all trials, whether they found the error or not.
+    pub fn states_per_second(&self) -> f64 {
+        let (states, time) = self
+            .trials
+            .iter()
+            .fold((0, Duration::ZERO), |(states, time), trial| (states + trial.states, time + trial.time));
+        states as f64 / time.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
     pub fn mebibytes(&self) -> f64 {
         self.memory as f64 / f64::from(1 << 20)
     }

@@ -3,16 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use threadbare_executor::{FailureKey, Worker};
-use threadbare_guide::{Detour, Obstacle, PutOff};
+use threadbare_guide::{Obstacle, Remedy};
 use threadbare_hunt::{
     Budget, Event, GuideConfig, Guided, HuntConfig, HuntError, StrategyChoice, Subject, Summary, Verdict,
     run as run_session,
 };
 use threadbare_program::Program;
-use threadbare_trace::{Plan, Trace};
+use threadbare_trace::{Plan, Trace, Waypoint};
 
 use super::guide_config;
 use super::tasks::Task;
@@ -37,20 +38,18 @@ struct Started<'a> {
     start: Trace,
 }
 
-/// The budget has so many parts.
-const PARTS: u32 = 32;
-/// The parts for the sequence as it is, at the start.
-const FIRST: u32 = 4;
-/// The parts for a way around a branch that was not tried before.
-const NEW: u32 = 2;
-/// The parts for a way that is tried once more.
-const AGAIN: u32 = 4;
-/// The parts that are kept for the best way, at the end.
-const LAST: u32 = 8;
-/// How many stores are tried at a branch.
-const MAX_STORES: usize = 4;
-/// How many stores are added to a sequence.
-const MAX_ADDED: usize = 6;
+/// What an attempt may take of the budget: at the start, for what was not tried before, and for what is tried once more.
+const FIRST: (u32, u32) = (1, 8);
+const NEW: (u32, u32) = (1, 64);
+const AGAIN: (u32, u32) = (1, 32);
+/// The runs of an attempt, at least.
+const MIN_RUNS: u64 = 8;
+/// How many places are added to a sequence.
+const MAX_ADDED: usize = 24;
+/// One attempt in so many is at the sequence that was found first and not tried yet.
+const OLDEST: usize = 3;
+/// What was tried comes behind what misses so many waypoints more, for each time.
+const COST_OF_A_TRY: usize = 3;
 
 /// Tries sequences on one program.
 pub struct Driver<'a, C> {
@@ -106,48 +105,92 @@ impl Attempts {
     }
 }
 
-/// How far the runs of an attempt came: what is left counts, because a sequence may be longer by a store. Of two that came
-/// as far, the one says more that knows what was in the way.
-fn rank(guided: &Guided) -> (Verdict, Reverse<usize>, bool) {
-    (guided.verdict, Reverse(guided.waypoints.len() - guided.passed()), guided.obstacle.is_some())
+/// How far the runs of an attempt came. Of two that came as far, the one says more that knows what was in the way.
+fn rank(guided: &Guided) -> (Verdict, usize, Reverse<usize>, bool) {
+    (guided.verdict, guided.own_passed(), Reverse(left(guided)), guided.obstacle.is_some())
 }
 
-/// A sequence with one more place on the way.
+/// How many waypoints the furthest run did not pass.
+fn left(guided: &Guided) -> usize {
+    guided.waypoints.len() - guided.passed()
+}
+
+/// A sequence that is to be tried.
 struct Way {
     guide: GuideConfig,
-    /// What was in the way of the sequence without it.
-    obstacle: Obstacle,
-    /// It was tried before.
-    is_again: bool,
-    /// Waypoints that were passed then, or without the place.
-    passed: usize,
+    /// What was in the way of the sequence that it comes from.
+    obstacle: Option<Obstacle>,
+    /// How often it was tried before.
+    tries: usize,
+    /// How many waypoints are likely to be missed. Fewer are better.
+    cost: usize,
 }
 
-/// Takes out the way that came furthest: if there are several, the last one that is new.
-fn furthest(open: &mut Vec<Way>) -> Option<Way> {
-    let ways = open.iter().enumerate();
-    let (position, _) = ways.max_by_key(|(_, way)| (way.passed, !way.is_again))?;
-    Some(open.remove(position))
+/// The sequences that are to be tried on one variant, in the order in which they were found.
+#[derive(Default)]
+struct Ways {
+    open: Vec<Way>,
+    /// All that were ever found, with how many places are watched.
+    known: HashSet<(Arc<[Waypoint]>, usize)>,
+    taken: usize,
+}
+
+impl Ways {
+    /// Adds those that are new. The first is to be tried first.
+    fn extend(&mut self, ways: Vec<Way>) {
+        for way in ways.into_iter().rev() {
+            let GuideConfig { guidance, watched, .. } = &way.guide;
+            if self.known.insert((Arc::clone(&guidance.waypoints), watched.len())) {
+                self.open.push(way);
+            }
+        }
+    }
+
+    /// The one that misses least, and of these the last that was found; now and then the first that was not tried yet.
+    fn take(&mut self) -> Option<Way> {
+        self.taken += 1;
+        if self.taken.is_multiple_of(OLDEST)
+            && let Some(first) = self.open.iter().position(|way| way.tries == 0)
+        {
+            return Some(self.open.remove(first));
+        }
+        let ways = self.open.iter().enumerate();
+        let (position, _) = ways.min_by_key(|(number, way)| (way.cost, Reverse(*number)))?;
+        Some(self.open.remove(position))
+    }
 }
 
 /// What a sequence may take on one variant.
-#[derive(Clone, Copy)]
 struct Allowance {
     budget: Budget,
+    runs_left: Option<u64>,
     /// When its time is up.
     deadline: Option<Instant>,
 }
 
 impl Allowance {
+    fn new(budget: Budget) -> Allowance {
+        let deadline = budget.time.map(|time| Instant::now() + time);
+        Allowance { budget, runs_left: budget.runs, deadline }
+    }
+
+    /// All that is left; `None` if nothing is.
+    fn rest(&self) -> Option<Budget> {
+        let time = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let is_over = self.runs_left == Some(0) || time.is_some_and(|time| time.is_zero());
+        (!is_over).then_some(Budget { runs: self.runs_left, time })
+    }
+
     /// A part of it, and no more than is left; `None` if nothing is left.
-    fn share(self, share: (u32, u32)) -> Option<Budget> {
-        let budget = self.budget.share(share);
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let time = match (budget.time, left) {
-            (Some(time), Some(left)) => Some(time.min(left)),
-            (time, _) => time,
-        };
-        (time.is_none_or(|time| !time.is_zero())).then_some(Budget { time, ..budget })
+    fn share(&self, share: (u32, u32)) -> Option<Budget> {
+        let (rest, part) = (self.rest()?, self.budget.share(share));
+        let runs = part.runs.zip(rest.runs).map(|(part, rest)| part.max(MIN_RUNS).min(rest));
+        let time = part.time.zip(rest.time).map(|(part, rest)| part.min(rest));
+        Some(Budget { runs, time })
+    }
+
+    fn made(&mut self, runs: u64) {
+        self.runs_left = self.runs_left.map(|left| left.saturating_sub(runs));
     }
 }
 
@@ -194,8 +237,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         let budget = (self.config)(StrategyChoice::Hunt).budget.share((1, self.variants.len() as u32));
         for number in 0..self.variants.len() {
             let guide = guides[self.variants[number].0].clone();
-            let deadline = budget.time.map(|time| Instant::now() + time);
-            self.try_variant(number, guide, Allowance { budget, deadline }, &mut attempts)?;
+            self.try_variant(number, guide, Allowance::new(budget), &mut attempts)?;
             if attempts.is_over() {
                 break;
             }
@@ -207,77 +249,70 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         }
     }
 
-    /// Tries a sequence, first for a short time. If a branch is in the way that depends on what others store, tries again by
-    /// way of each such store, and so on from there. Then tries for the rest of the budget what came furthest.
+    /// Tries a sequence for a short time. Then tries it with each remedy for what was in the way, and so on from there, until
+    /// the budget is spent. When a run has passed all locations, the rest is for one that fails.
     fn try_variant(
         &mut self,
         number: usize,
         guide: GuideConfig,
-        allowance: Allowance,
+        mut allowance: Allowance,
         attempts: &mut Attempts,
     ) -> Result<(), Problem> {
-        let first = self.attempt(number, &guide, allowance.share((1, 8)), attempts)?;
-        let Some(first) = first else { return Ok(()) };
-        let mut open = self.ways(number, &guide, &first);
-        let (mut best, mut parts) = (guide, PARTS - FIRST);
-        while attempts.verdict() == Verdict::NotShown && !attempts.is_over() && parts > LAST {
-            let Some(way) = furthest(&mut open) else { break };
-            let part = if way.is_again { AGAIN } else { NEW };
-            parts -= part;
-            let Some(came) = self.attempt(number, &way.guide, allowance.share((part, PARTS)), attempts)?
-            else {
+        let mut ways = Ways::default();
+        ways.extend(vec![Way { guide, obstacle: None, tries: 0, cost: 0 }]);
+        while !attempts.is_over()
+            && let Some(mut way) = ways.take()
+        {
+            let share = match way.tries {
+                0 if ways.taken == 1 => FIRST,
+                0 => NEW,
+                _ => AGAIN,
+            };
+            way.guide = way.guide.measured(self.program(number));
+            way.guide.guidance.seed += 1;
+            let Some(came) = self.attempt(number, &way.guide, share, &mut allowance, attempts)? else {
                 break;
             };
-            if !came.obstacle.as_ref().is_some_and(|found| way.obstacle.is_same(found)) {
-                open.extend(self.ways(number, &way.guide, &came));
-            }
             if came.verdict != Verdict::NotShown {
-                best = way.guide.clone();
+                let rest = (1, 1);
+                self.attempt(number, &way.guide, rest, &mut allowance, attempts)?;
+                break;
             }
-            if !way.is_again {
-                open.push(Way { is_again: true, passed: came.passed(), ..way });
+            // What has changed nothing is not worth more demands.
+            let is_same =
+                |found: &Obstacle| way.obstacle.as_ref().is_some_and(|obstacle| obstacle.is_same(found));
+            if !came.obstacle.as_ref().is_some_and(is_same) {
+                ways.extend(self.remedied(number, &way.guide, &came));
             }
-        }
-        if !attempts.is_over() {
-            self.attempt(number, &best, allowance.share((parts, PARTS)), attempts)?;
+            way.tries += 1;
+            way.cost = left(&came) + COST_OF_A_TRY * way.tries;
+            ways.open.push(way);
         }
         Ok(())
     }
 
-    /// The sequences with one more place on the way, or with an operation put off, so that the branch in the way may go the
-    /// other way. The last is to be tried first.
-    fn ways(&self, number: usize, guide: &GuideConfig, came: &Guided) -> Vec<Way> {
-        let Some(obstacle) = came.obstacle.as_ref().filter(|_| guide.added.len() < MAX_ADDED) else {
+    fn program(&self, number: usize) -> &Program {
+        self.started[self.variants[number].0].worker.program()
+    }
+
+    /// The sequence with each of the remedies for what was in the way.
+    fn remedied(&self, number: usize, guide: &GuideConfig, came: &Guided) -> Vec<Way> {
+        let added = guide.waypoints.iter().filter(|waypoint| waypoint.is_added).count();
+        if added > MAX_ADDED {
             return Vec::new();
+        }
+        let program = self.program(number);
+        let known = &came.known;
+        let way = |remedy: &Remedy| {
+            let guide = guide.with(remedy, &came.passes, program);
+            Way {
+                guide: GuideConfig { known: known.clone(), ..guide },
+                obstacle: came.obstacle.clone(),
+                tries: 0,
+                cost: left(came) + remedy.unseen,
+            }
         };
-        // The sequence has such a store, but the branch was come to before it.
-        let is_early = |store: &Detour| {
-            store.passed < came.passed() - guide.behind && guide.added.contains(&store.place)
-        };
-        let is_early = obstacle.stores.iter().any(is_early);
-        let program: &Program = self.started[self.variants[number].0].worker.program();
-        let is_new = |detour: &&Detour| !guide.added.contains(&detour.place);
-        // What was only added for the sake of a branch need not come after the read.
-        let is_own = |detour: &&Detour| {
-            let stores = &guide.guidance.waypoints[detour.passed].points;
-            !guide.added.iter().any(|added| stores[..] == [*added])
-        };
-        let reads_first = obstacle.reads_first.iter().filter(is_own);
-        let detours = reads_first.chain(obstacle.stores.iter().take(MAX_STORES));
-        let detours = detours.filter(is_new).filter(|_| !is_early);
-        let by_way_of = detours.map(|&detour| guide.by_way_of(detour, program));
-        let is_free = |put_off: &&PutOff| !guide.added.contains(&put_off.kept_back.before);
-        let put_off = obstacle.put_off.iter().take(MAX_STORES).filter(is_free);
-        let putting_off = put_off.map(|put_off| guide.putting_off(put_off));
-        let way = |guide: GuideConfig| Way {
-            guide,
-            obstacle: obstacle.clone(),
-            is_again: false,
-            passed: came.passed(),
-        };
-        let mut ways: Vec<Way> = putting_off.chain(by_way_of).map(way).collect();
-        ways.reverse();
-        ways
+        came.remedies.iter().map(way).collect()
     }
 
     /// Makes one session; `None` if there is no time for one.
@@ -285,10 +320,11 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
         &mut self,
         number: usize,
         guide: &GuideConfig,
-        budget: Option<Budget>,
+        share: (u32, u32),
+        allowance: &mut Allowance,
         attempts: &mut Attempts,
     ) -> Result<Option<Guided>, Problem> {
-        let Some(budget) = budget else { return Ok(None) };
+        let Some(budget) = allowance.share(share) else { return Ok(None) };
         let (_, variant) = &self.variants[number];
         let guide = GuideConfig { known_asides: self.asides.clone(), ..guide.clone() };
         let session = (self.config)(StrategyChoice::Guide(guide));
@@ -315,6 +351,7 @@ impl<'a, C: Fn(StrategyChoice) -> HuntConfig> Driver<'a, C> {
             Err(problem) => return Err(problem.into()),
         };
         let (Some(guided), Some(summary)) = (outcome, figures) else { return Ok(None) };
+        allowance.made(summary.runs.max(1));
         self.asides.extend(guided.asides.iter().cloned());
         attempts.add(Answer { guided: guided.clone(), summary }, problem);
         Ok(Some(guided))

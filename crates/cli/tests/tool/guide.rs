@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
+use crate::guided::{Said, Subject};
 use crate::support::{compile, json, path, root, run, tool, write};
 
 /// Two threads that count without a lock, and then take two locks in different orders.
@@ -78,77 +78,6 @@ int main(void) {
     return passed + never < 0;
 }
 ";
-
-/// A program in a directory of its own.
-struct Subject {
-    directory: TempDir,
-    source: PathBuf,
-    text: String,
-}
-
-/// What a command printed.
-struct Said {
-    lines: Vec<Value>,
-    stderr: String,
-    code: i32,
-}
-
-impl Subject {
-    fn new(text: &str) -> Subject {
-        let directory = tempfile::tempdir().expect("a directory");
-        let source = write(directory.path(), "program.c", text);
-        Subject { directory, source, text: text.to_owned() }
-    }
-
-    /// The line with this comment, as a location.
-    fn at(&self, comment: &str) -> String {
-        let wanted = format!("/* {comment} */");
-        let line = self.text.lines().position(|line| line.contains(&wanted)).expect("the comment is there");
-        format!("program.c:{}", line + 1)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    /// Runs `guide --json` in the program's directory.
-    fn guide(&self, arguments: &[&str]) -> Said {
-        let out = self.path("out");
-        let mut command = tool(&["guide", path(&self.source), "--json", "--out", path(&out)]);
-        let (stdout, stderr, code) = run(command.args(arguments).current_dir(self.directory.path()));
-        Said { lines: json(&stdout), stderr, code }
-    }
-
-    fn through(&self, sequence: &str) -> Said {
-        self.guide(&["--through", sequence, "--budget", "200runs"])
-    }
-
-    /// Replays a clip once, and says what came of it.
-    fn replay(&self, clip: &Value) -> Value {
-        let clip = clip.as_str().expect("there is a clip");
-        let mut command = tool(&["replay", clip, "--json"]);
-        let (stdout, stderr, _) = run(command.current_dir(self.directory.path()));
-        json(&stdout).pop().unwrap_or_else(|| panic!("nothing was replayed: {stderr}"))
-    }
-}
-
-impl Said {
-    fn of_type<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.lines.iter().filter(move |line| line["type"] == kind)
-    }
-
-    /// What came of the only sequence.
-    fn guided(&self) -> &Value {
-        let mut all = self.of_type("guided");
-        let guided = all.next().unwrap_or_else(|| panic!("no answer: {}", self.stderr));
-        assert!(all.next().is_none(), "{:?}", self.lines);
-        guided
-    }
-
-    fn verdicts(&self) -> Vec<&str> {
-        self.of_type("guided").map(|guided| guided["verdict"].as_str().expect("a verdict")).collect()
-    }
-}
 
 fn reports() -> PathBuf {
     root().join("crates/guide/tests")

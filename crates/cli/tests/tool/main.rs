@@ -3,10 +3,12 @@
 mod alone;
 mod bounds;
 mod cache;
+mod chains;
 mod clips;
 mod damage;
 mod doctor;
 mod guide;
+mod guided;
 mod input;
 mod interrupt;
 mod killed;

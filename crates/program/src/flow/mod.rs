@@ -8,7 +8,7 @@
 //! instructions, with `symbolic` and `jump_table` for indirect jumps, `landing_pads` for exceptions and `callee` for
 //! calls; `blocks` makes a [`Flow`] of them, which `function` defines; `pointer` finds what calls through registers lead to; `no_return` removes the edges behind calls that
 //! never return; `dominance` says what depends on which branch; `straight` and `access` find the access that a call of
-//! the runtime announces; `stores` finds the places that store to a variable; `call_graph` and `code` put all functions together.
+//! the runtime announces; `stores` finds the places that store to a variable, and `constants` what they store; `call_graph` and `code` put all functions together.
 //!
 //! Edges are rather too many than too few: a call is taken to return, and an indirect call to lead anywhere, unless the
 //! opposite is certain. Two kinds of edges are left out and listed instead: those of [`BlockEnd::UnresolvedJump`], and
@@ -19,6 +19,7 @@ mod blocks;
 mod call_graph;
 mod callee;
 mod code;
+mod constants;
 mod descent;
 mod dominance;
 mod function;
@@ -35,5 +36,6 @@ pub(crate) use call_graph::is_thread_starter;
 pub use call_graph::{CallGraph, CallSite};
 pub(crate) use code::FlowCache;
 pub use code::ModuleCode;
+pub use constants::Comparison;
 pub use dominance::{ControlDependence, Dominators};
 pub use function::{Block, BlockEnd, BlockIndex, Call, Callee, Flow, JumpTable};

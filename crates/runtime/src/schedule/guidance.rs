@@ -371,8 +371,9 @@ impl Scheduler {
     }
 
     fn is_kept_back(&self, waypoint: &Waypoint, index: ThreadIndex) -> bool {
-        let is_before =
-            |kept: &KeptBack| log::pending(index).pc == kept.before && self.threads[index].id == kept.thread;
+        let is_before = |kept: &KeptBack| {
+            self.threads[index].id == kept.thread && frames(&log::pending(index)).contains(&kept.before)
+        };
         waypoint.kept_back.iter().any(is_before)
     }
 
