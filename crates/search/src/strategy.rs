@@ -1,7 +1,9 @@
 //! The contract between a strategy and whoever runs what it asks for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use threadbare_program::Program;
 use threadbare_trace::{Plan, ThreadId, Waypoint};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
@@ -164,11 +166,15 @@ pub struct Settings {
     pub tuples: Option<Vec<Tuple>>,
     /// Bytes for what is still to be tried and what is known already.
     pub memory: u64,
+    /// The program that is searched, for strategies that look at its code.
+    pub program: Option<Arc<Program>>,
+    /// For `race-equivalent`: only branches count, and an array is one variable.
+    pub branches_only: bool,
 }
 
 impl Settings {
     pub fn new(plan: Plan) -> Settings {
-        Settings { plan, bound: 2, tuples: None, memory: 1 << 30 }
+        Settings { plan, bound: 2, tuples: None, memory: 1 << 30, program: None, branches_only: false }
     }
 }
 

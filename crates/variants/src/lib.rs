@@ -8,10 +8,30 @@
 //! | `tree` | what is still to be explored |
 //! | `class` | a number for the class of a run |
 //! | `reachability` | every class exactly once |
+//!
+//! Race-equivalent exploration (Setiadi, Ohsuga and Maekawa, "Efficient Execution Path Exploration for Detecting Races in
+//! Concurrent Programs", 2013) takes all interleavings together that lead no thread down another path:
+//!
+//! | module | step | section |
+//! |---|---|---|
+//! | `operation` | a trace in the terms of the paper | III |
+//! | `access_manner` | how a thread uses locks around its accesses | IV.A |
+//! | `lockset` | is the locking of a run consistent? | IV.A |
+//! | `deciding` | which reads of a run decide where its threads go | IV.B, on compiled code |
+//! | `behaviour` | what threads observed, and with which history | IV.B, on long traces |
+//! | `ordering` | other orders of notifications, tries and the like | IV.C |
+//! | `race_exploration` | the strategy `race-equivalent` | IV.B, Algorithm 4 |
 
+pub mod access_manner;
+mod behaviour;
 mod blocking;
 mod class;
+mod deciding;
 mod execution;
+mod lockset;
+pub mod operation;
+mod ordering;
+mod race_exploration;
 mod reachability;
 #[cfg(test)]
 mod simulated;
@@ -23,11 +43,20 @@ mod tree;
 use threadbare_search::StrategyEntry;
 
 pub use class::classes;
-pub use reachability::Reachability;
+pub use lockset::{Race, races};
+pub use race_exploration::RaceEquivalent;
+pub use reachability::{NAME as REACHABILITY, Reachability};
 
 /// The methods as strategies that users can name.
-pub const STRATEGIES: &[StrategyEntry] = &[StrategyEntry {
-    name: reachability::NAME,
-    summary: "every class of equivalent interleavings, each exactly once",
-    make: |settings| Box::new(Reachability::new(settings)),
-}];
+pub const STRATEGIES: &[StrategyEntry] = &[
+    StrategyEntry {
+        name: reachability::NAME,
+        summary: "every class of equivalent interleavings, each exactly once",
+        make: |settings| Box::new(Reachability::new(settings)),
+    },
+    StrategyEntry {
+        name: race_exploration::NAME,
+        summary: "interleavings that can lead a thread down another path",
+        make: |settings| Box::new(RaceEquivalent::new(settings)),
+    },
+];
