@@ -14,8 +14,12 @@
 //!
 //! | module | step | section |
 //! |---|---|---|
-//! | `operation` | a trace in the terms of the paper | III |
-//! | `access_manner` | how a thread uses locks around its accesses | IV.A |
+//! | [`operation`] | a trace in the terms of the paper | III |
+//! | [`variant_graph`] | every other read-write sequence of a small run | Algorithm 1, IV.C |
+//! | [`access_manner`] | how a thread uses locks around its accesses | IV.A |
+//! | [`use_define`], [`branch_affect`] | the operations that affect a branch | Algorithm 2 |
+//! | [`affect_groups`] | executions that give a branch the same outcome | Algorithm 3 |
+//! | [`branch_condition_table`], [`race_equivalent`] | which executions are run | Algorithm 4 |
 //! | `lockset` | is the locking of a run consistent? | IV.A |
 //! | `deciding` | which reads of a run decide where its threads go | IV.B, on compiled code |
 //! | `behaviour` | what threads observed, and with which history | IV.B, on long traces |
@@ -23,14 +27,20 @@
 //! | `race_exploration` | the strategy `race-equivalent` | IV.B, Algorithm 4 |
 
 pub mod access_manner;
+pub mod affect_groups;
 mod behaviour;
 mod blocking;
+pub mod branch_affect;
+pub mod branch_condition_table;
 mod class;
 mod deciding;
+#[cfg(test)]
+mod examples;
 mod execution;
 mod lockset;
 pub mod operation;
 mod ordering;
+pub mod race_equivalent;
 mod race_exploration;
 mod reachability;
 #[cfg(test)]
@@ -39,6 +49,8 @@ mod step;
 #[cfg(test)]
 mod tests;
 mod tree;
+pub mod use_define;
+pub mod variant_graph;
 
 use threadbare_search::StrategyEntry;
 

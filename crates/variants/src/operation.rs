@@ -42,3 +42,45 @@ impl Action {
         }
     }
 }
+
+/// What the threads of a run did, and the order that it came in: the read-write sequence of the paper.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sequence {
+    /// S(j): the operations of each thread.
+    pub threads: Vec<Vec<Operation>>,
+    /// The operations in their order.
+    pub order: Vec<Position>,
+}
+
+/// S(j, i): an operation, by its thread and its place in that thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Position {
+    pub thread: usize,
+    pub index: usize,
+}
+
+impl Sequence {
+    /// The threads do these operations, and take turns in this order.
+    pub fn new(threads: Vec<Vec<Operation>>, turns: &[usize]) -> Sequence {
+        let mut done = vec![0; threads.len()];
+        let position = |&thread: &usize| {
+            let index = done[thread];
+            done[thread] += 1;
+            Position { thread, index }
+        };
+        let order = turns.iter().map(position).collect();
+        Sequence { threads, order }
+    }
+
+    pub fn operation(&self, position: Position) -> Operation {
+        self.threads[position.thread][position.index]
+    }
+
+    /// A variable is shared if more than one thread accesses it.
+    pub fn is_shared(&self, variable: u64) -> bool {
+        let accesses = |operation: &Operation| {
+            matches!(operation.action, Action::Read | Action::Write) && operation.operand == variable
+        };
+        self.threads.iter().filter(|operations| operations.iter().any(accesses)).count() > 1
+    }
+}
