@@ -24,7 +24,9 @@
 //! | `deciding` | which reads of a run decide where its threads go | IV.B, on compiled code |
 //! | `behaviour` | what threads observed, and with which history | IV.B, on long traces |
 //! | `ordering` | other orders of notifications, tries and the like | IV.C |
+//! | `explorer` | the loop: make a run, look at its trace, plan variants | Algorithm 4 |
 //! | `race_exploration` | the strategy `race-equivalent` | IV.B, Algorithm 4 |
+//! | `pairs` | the strategy `tpair`, for comparison | V |
 
 pub mod access_manner;
 pub mod affect_groups;
@@ -37,9 +39,11 @@ mod deciding;
 #[cfg(test)]
 mod examples;
 mod execution;
+mod explorer;
 mod lockset;
 pub mod operation;
 mod ordering;
+mod pairs;
 pub mod race_equivalent;
 mod race_exploration;
 mod reachability;
@@ -56,6 +60,7 @@ use threadbare_search::StrategyEntry;
 
 pub use class::classes;
 pub use lockset::{Race, races};
+pub use pairs::ThreadPairs;
 pub use race_exploration::RaceEquivalent;
 pub use reachability::{NAME as REACHABILITY, Reachability};
 
@@ -70,5 +75,10 @@ pub const STRATEGIES: &[StrategyEntry] = &[
         name: race_exploration::NAME,
         summary: "interleavings that can lead a thread down another path",
         make: |settings| Box::new(RaceEquivalent::new(settings)),
+    },
+    StrategyEntry {
+        name: pairs::NAME,
+        summary: "every order of the conflicting accesses of every two threads",
+        make: |settings| Box::new(ThreadPairs::new(settings)),
     },
 ];

@@ -16,39 +16,29 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use threadbare_search::reorder::reads::Reads;
-use threadbare_search::reorder::schedule::{Generator, Reordering};
+use threadbare_search::Settings;
+use threadbare_search::reorder::schedule::Reordering;
 use threadbare_search::reorder::variable::Variable;
-use threadbare_search::reorder::{History, plan, seeing};
-use threadbare_search::{
-    AnomalyKind, Conclusion, Explored, Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy,
-    Token,
-};
-use threadbare_trace::{End, EventIndex, ObjectIndex, Plan, Policy};
+use threadbare_search::reorder::{History, seeing};
+use threadbare_trace::{EventIndex, ObjectIndex};
 
 use crate::behaviour::{Behaviour, Done, INITIAL, Names, Observation, Values, initial_values, number};
 use crate::deciding::Code;
-use crate::lockset::{self, Race};
+use crate::explorer::{Criterion, Explorer, Recorded};
 use crate::ordering::{self, Orders, Place};
 
 pub const NAME: &str = "race-equivalent";
 
-/// The bytes that an event of a run takes that is kept, about.
-const EVENT_BYTES: u64 = 200;
 /// Writes of one value that a read is tried to come after, the nearest first.
 const MAX_SOURCES: usize = 8;
 
-pub struct RaceEquivalent {
-    knowledge: Knowledge,
+/// The strategy.
+pub type RaceEquivalent = Explorer<RaceEquivalence>;
+
+/// Which runs are equivalent, and what could be observed that was not.
+pub struct RaceEquivalence {
     code: Code,
     branches_only: bool,
-    /// The first run was not asked for yet.
-    is_new: bool,
-    asked: Outstanding<Asked>,
-    /// How often the search has begun: with more shared memory the same turns make another run.
-    beginnings: u64,
-    /// Runs that were asked for and not answered, of this beginning.
-    open: u64,
     /// Variants that were seen or planned.
     known: FxHashSet<u64>,
     /// What was observed at each branch: with each answer, what its thread had done before.
@@ -60,33 +50,10 @@ pub struct RaceEquivalent {
     initial: FxHashMap<u64, u64>,
     /// Sets of access-manners that runs had.
     groups: FxHashSet<u64>,
-    /// Runs that variants are made from.
-    kept: Vec<Weak<Recorded>>,
-    max_events: u64,
-    races: FxHashSet<Race>,
-    conclusions: Vec<Conclusion>,
-    figures: Explored,
-    dropped: u64,
-}
-
-enum Asked {
-    /// It looks for shared memory, before the search begins.
-    Learning,
-    /// The first run, or that of a variant.
-    Explores { number: u64, variant: Option<Variant> },
-}
-
-/// A run that variants are made from.
-struct Recorded {
-    history: Arc<History>,
-    generator: Generator,
-    plan: Plan,
-    /// By variable.
-    writes: FxHashMap<Variable, Vec<EventIndex>>,
 }
 
 /// Something is to be observed that was not.
-struct Variant {
+pub struct Variant {
     run: Arc<Recorded>,
     observation: Observation,
     /// What is to be observed instead, as far as it is known.
@@ -124,97 +91,29 @@ impl Variant {
 
 impl RaceEquivalent {
     pub fn new(settings: Settings) -> RaceEquivalent {
-        let Settings { plan, memory, program, branches_only, .. } = settings;
-        RaceEquivalent {
-            knowledge: Knowledge::new(Plan { learn: true, ..plan }),
-            code: Code::new(program, branches_only),
-            branches_only,
-            is_new: true,
-            asked: Outstanding::default(),
-            beginnings: 0,
-            open: 0,
+        let criterion = RaceEquivalence {
+            code: Code::new(settings.program.clone(), settings.branches_only),
+            branches_only: settings.branches_only,
             known: FxHashSet::default(),
             tested: FxHashMap::default(),
             first: VecDeque::new(),
             others: VecDeque::new(),
             initial: FxHashMap::default(),
             groups: FxHashSet::default(),
-            kept: Vec::new(),
-            max_events: memory / EVENT_BYTES,
-            races: FxHashSet::default(),
-            conclusions: Vec::new(),
-            figures: Explored::default(),
-            dropped: 0,
-        }
-    }
-
-    /// The races that the lockset check has found in the runs.
-    pub fn races(&self) -> &FxHashSet<Race> {
-        &self.races
-    }
-
-    fn begin_again(&mut self) {
-        let Explored { classes, redundant, blocked, learning } = self.figures;
-        self.figures = Explored { learning: learning + classes + redundant + blocked, ..Explored::default() };
-        self.is_new = true;
-        self.beginnings += 1;
-        (self.open, self.dropped) = (0, 0);
-        self.known.clear();
-        self.tested.clear();
-        self.first.clear();
-        self.others.clear();
-        self.initial.clear();
-        self.groups.clear();
-    }
-
-    fn run(&mut self, plan: Plan, variant: Option<Variant>) -> Next {
-        self.open += 1;
-        let token = self.asked.issue(Asked::Explores { number: self.beginnings, variant });
-        Next::Run(Schedule { traced: true, ..Schedule::new(token, NAME, plan) })
-    }
-
-    /// The next variant that has a schedule, with the plan of its run.
-    fn next_variant(&mut self) -> Option<(Variant, Plan)> {
-        loop {
-            let mut variant = self.first.pop_front().or_else(|| self.others.pop_front())?;
-            if self.branches_only && self.was_tested(&variant.observation, variant.answer) {
-                continue;
-            }
-            if let Some(schedule) = variant.schedule() {
-                variant.was_run = true;
-                let turns = plan::turns(&variant.run.history, &schedule);
-                let plan = Plan { turns, policy: Policy::RunToBlock, ..variant.run.plan.clone() };
-                return Some((variant, plan));
-            }
-            if !variant.was_run {
-                // There may be a way from another run.
-                self.known.remove(&variant.key);
-            }
-        }
-    }
-
-    fn made(&mut self, variant: Option<Variant>, feedback: &Feedback) {
-        let recording = feedback.recording.as_ref();
-        let history = recording.and_then(|recording| History::new(Arc::clone(&recording.trace)).ok());
-        let is_followed = !matches!(feedback.ended, End::Diverged { .. });
-        let Some(history) = history.filter(|_| is_followed) else {
-            self.figures.blocked += 1;
-            self.first.extend(variant);
-            return;
         };
-        self.dropped += u64::from(matches!(feedback.ended, End::TimeLimit { .. } | End::MemoryLimit));
-        for race in lockset::races(&history) {
-            if self.races.insert(race) {
-                self.conclusions.push(Conclusion::Predicted { kind: AnomalyKind::DataRace });
-            }
-        }
-        let deciding = self.code.deciding(&history);
+        Explorer::with(criterion, &settings)
+    }
+}
+
+impl Criterion for RaceEquivalence {
+    const NAME: &'static str = NAME;
+    type Variant = Variant;
+
+    fn add(&mut self, run: &Arc<Recorded>, variant: Option<Variant>) -> bool {
+        let history = &run.history;
+        let deciding = self.code.deciding(history);
         let names = Names::of(history.trace(), self.branches_only);
-        let behaviour = Behaviour::of(&history, &names, &deciding);
-        match self.groups.insert(behaviour.manners()) {
-            true => self.figures.classes += 1,
-            false => self.figures.redundant += 1,
-        }
+        let behaviour = Behaviour::of(history, &names, &deciding);
         if let Some(variant) = variant {
             let Observation { question, answer, .. } = variant.observation;
             let mut observations = behaviour.observations.iter();
@@ -223,12 +122,55 @@ impl RaceEquivalent {
                 self.first.push_front(variant);
             }
         }
-        self.initial.extend(initial_values(&history, &names));
-        self.add(history, &names, behaviour);
+        self.initial.extend(initial_values(history, &names));
+        self.note(history, &behaviour);
+        self.plan(run, &names, &behaviour);
+        self.groups.insert(behaviour.manners())
     }
 
-    /// Plans the variants of a run.
-    fn add(&mut self, history: History, names: &Names, behaviour: Behaviour) {
+    fn blocked(&mut self, variant: Variant) {
+        self.first.push_front(variant);
+    }
+
+    fn next(&mut self) -> Option<(Variant, Arc<Recorded>, Reordering)> {
+        loop {
+            let mut variant = self.first.pop_front().or_else(|| self.others.pop_front())?;
+            if self.branches_only && self.was_tested(&variant.observation, variant.answer) {
+                continue;
+            }
+            if let Some(schedule) = variant.schedule() {
+                variant.was_run = true;
+                let run = Arc::clone(&variant.run);
+                return Some((variant, run, schedule));
+            }
+            if !variant.was_run {
+                // There may be a way from another run.
+                self.known.remove(&variant.key);
+            }
+        }
+    }
+
+    fn give_up(&mut self, run: &Weak<Recorded>) -> u64 {
+        let is_other = |variant: &Variant| !std::ptr::eq(Arc::as_ptr(&variant.run), run.as_ptr());
+        let before = self.first.len() + self.others.len();
+        self.first.retain(is_other);
+        self.others.retain(is_other);
+        (before - self.first.len() - self.others.len()) as u64
+    }
+
+    fn begin_again(&mut self) {
+        self.known.clear();
+        self.tested.clear();
+        self.first.clear();
+        self.others.clear();
+        self.initial.clear();
+        self.groups.clear();
+    }
+}
+
+impl RaceEquivalence {
+    /// Takes note of what was observed.
+    fn note(&mut self, history: &History, behaviour: &Behaviour) {
         for observation in &behaviour.observations {
             let others = behaviour.manners_of_others(history.thread(observation.event));
             self.known.insert(self.key(observation, others, observation.answer));
@@ -237,42 +179,36 @@ impl RaceEquivalent {
                 tested.or_default().push(observation.done.clone());
             }
         }
-        let run = Arc::new(Recorded::new(Arc::new(history), self.knowledge.plan.clone()));
+    }
+
+    /// Plans the variants of a run.
+    fn plan(&mut self, run: &Arc<Recorded>, names: &Names, behaviour: &Behaviour) {
+        let history = &run.history;
         let initial = |object: ObjectIndex| self.initial.get(&names.object(object.index())).copied();
-        let alternatives = Alternatives::of(&run, initial);
-        let orders = Orders::of(&run.history);
+        let alternatives = Alternatives::of(run, initial);
+        let orders = Orders::of(history);
         let mut tried: FxHashSet<u64> = FxHashSet::default();
         for observation in &behaviour.observations {
-            let others = behaviour.manners_of_others(run.history.thread(observation.event));
-            let places = self.other_places(&orders, &run.history, &behaviour, observation);
+            let others = behaviour.manners_of_others(history.thread(observation.event));
+            let places = self.other_places(&orders, history, behaviour, observation);
             let places = places.iter().map(|(answer, source)| (*answer, std::slice::from_ref(source)));
             for (answer, sources) in alternatives.of_read(observation.event).chain(places) {
                 let key = self.key(observation, others, answer);
-                if answer == observation.answer || self.known.contains(&key) {
+                let is_seen = answer == observation.answer || self.known.contains(&key);
+                if is_seen || !tried.insert(key) {
                     continue;
                 }
-                if !tried.insert(key) {
-                    continue;
-                }
-                let sources = run.possible(observation.event, sources);
+                let sources = possible(run, observation.event, sources);
                 if sources.is_empty() {
                     continue;
                 }
                 self.known.insert(key);
                 let is_first = !self.was_tested(observation, answer);
                 let variants = if is_first { &mut self.first } else { &mut self.others };
-                let observation = observation.clone();
-                variants.push_back(Variant {
-                    run: Arc::clone(&run),
-                    observation,
-                    answer,
-                    key,
-                    sources,
-                    was_run: false,
-                });
+                let (run, observation) = (Arc::clone(run), observation.clone());
+                variants.push_back(Variant { run, observation, answer, key, sources, was_run: false });
             }
         }
-        self.keep(run);
     }
 
     /// The other places that an operation could have come in. How it would go there is not known.
@@ -312,64 +248,34 @@ impl RaceEquivalent {
             false => number((observation.question, manners_of_others, answer)),
         }
     }
-
-    /// Counts the run among those in memory. If they are too many, the variants of the latest are given up.
-    fn keep(&mut self, run: Arc<Recorded>) {
-        self.kept.push(Arc::downgrade(&run));
-        drop(run);
-        self.kept.retain(|run| run.strong_count() > 0);
-        let length =
-            |run: &Weak<Recorded>| run.upgrade().map_or(0, |run| run.history.trace().events.len() as u64);
-        while self.kept.iter().map(length).sum::<u64>() > self.max_events {
-            let Some(last) = self.kept.pop() else { break };
-            let is_other = |variant: &Variant| !Weak::ptr_eq(&Arc::downgrade(&variant.run), &last);
-            let before = self.first.len() + self.others.len();
-            self.first.retain(is_other);
-            self.others.retain(is_other);
-            self.dropped += (before - self.first.len() - self.others.len()) as u64;
-        }
-    }
 }
 
-impl Recorded {
-    fn new(history: Arc<History>, plan: Plan) -> Recorded {
-        let reads = Arc::new(Reads::of(&history));
-        let mut writes: FxHashMap<Variable, Vec<EventIndex>> = FxHashMap::default();
-        for (index, event) in history.trace().indexed_events() {
-            if event.kind.is_access() && history.writes(index) {
-                writes.entry(history.variable(index)).or_default().push(index);
-            }
-        }
-        Recorded { generator: Generator::new(Arc::clone(&history), reads), history, plan, writes }
-    }
+/// Of these sources, those that no order rules out, the nearest last.
+fn possible(run: &Recorded, event: EventIndex, sources: &[Source]) -> Vec<Source> {
+    let mut sources = sources.to_vec();
+    sources.sort_by_key(|source| match source {
+        Source::Sees(Some(write)) => write.number().abs_diff(event.number()),
+        Source::Sees(None) | Source::Comes(_) => u32::MAX,
+    });
+    let may_be = |source: &Source| match *source {
+        Source::Sees(write) => may_see(run, event, write),
+        Source::Comes(_) => true,
+    };
+    let mut sources: Vec<Source> = sources.into_iter().filter(may_be).take(MAX_SOURCES).collect();
+    sources.reverse();
+    sources
+}
 
-    /// Of these sources, those that no order rules out, the nearest last.
-    fn possible(&self, event: EventIndex, sources: &[Source]) -> Vec<Source> {
-        let mut sources = sources.to_vec();
-        sources.sort_by_key(|source| match source {
-            Source::Sees(Some(write)) => write.number().abs_diff(event.number()),
-            Source::Sees(None) | Source::Comes(_) => u32::MAX,
-        });
-        let may_be = |source: &Source| match *source {
-            Source::Sees(write) => self.may_see(event, write),
-            Source::Comes(_) => true,
-        };
-        let mut sources: Vec<Source> = sources.into_iter().filter(may_be).take(MAX_SOURCES).collect();
-        sources.reverse();
-        sources
-    }
-
-    fn may_see(&self, read: EventIndex, source: Option<EventIndex>) -> bool {
-        let history = &self.history;
-        let all = &self.writes[&history.variable(read)];
-        let is_before = |a: EventIndex, b: EventIndex| match history.thread(a) == history.thread(b) {
-            true => a < b,
-            false => history.order().before(history.segment(a), history.segment(b)),
-        };
-        let Some(write) = source else { return !all.iter().any(|&write| is_before(write, read)) };
-        let hides = |&other: &EventIndex| is_before(write, other) && is_before(other, read);
-        write != read && !is_before(read, write) && !all.iter().any(hides)
-    }
+fn may_see(run: &Recorded, read: EventIndex, source: Option<EventIndex>) -> bool {
+    let history = &run.history;
+    let all = &run.writes[&history.variable(read)];
+    let is_before = |a: EventIndex, b: EventIndex| match history.thread(a) == history.thread(b) {
+        true => a < b,
+        false => history.order().before(history.segment(a), history.segment(b)),
+    };
+    let Some(write) = source else { return !all.iter().any(|&write| is_before(write, read)) };
+    let hides = |&other: &EventIndex| is_before(write, other) && is_before(other, read);
+    write != read && !is_before(read, write) && !all.iter().any(hides)
 }
 
 /// The values that reads of each variable could see, with the writes of each.
@@ -405,71 +311,5 @@ impl<'r> Alternatives<'r> {
         let is_access = history.event(read).kind.is_access();
         let groups = is_access.then(|| self.values.get(&history.variable(read))).flatten();
         groups.into_iter().flatten().map(|(value, sources)| (*value, sources.as_slice()))
-    }
-}
-
-impl Strategy for RaceEquivalent {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn ask(&mut self) -> Next {
-        if let Some(plan) = self.knowledge.learning_plan(self.asked.issued()) {
-            let token = self.asked.issue(Asked::Learning);
-            return Next::Run(Schedule::new(token, NAME, plan));
-        }
-        if self.asked.iter().any(|asked| matches!(asked, Asked::Learning)) {
-            return Next::Wait;
-        }
-        if std::mem::take(&mut self.is_new) {
-            return self.run(self.knowledge.plan.clone(), None);
-        }
-        match self.next_variant() {
-            Some((variant, plan)) => self.run(plan, Some(variant)),
-            None if self.open > 0 => Next::Wait,
-            None => Next::Exhausted,
-        }
-    }
-
-    fn tell(&mut self, token: Token, feedback: &Feedback) {
-        match self.asked.answer(token) {
-            Some(Asked::Explores { number, variant }) if number == self.beginnings => {
-                self.open -= 1;
-                let bound = self.knowledge.plan.max_events;
-                if self.knowledge.update(feedback) {
-                    self.figures.learning += 1;
-                    self.begin_again();
-                } else if feedback.ended == End::EventBound && self.knowledge.plan.max_events > bound {
-                    // The bound has grown: once more.
-                    self.figures.learning += 1;
-                    self.begin_again();
-                } else {
-                    self.made(variant, feedback);
-                }
-            }
-            Some(_) => {
-                self.figures.learning += 1;
-                self.observe(feedback);
-            }
-            None => {}
-        }
-    }
-
-    fn observe(&mut self, feedback: &Feedback) {
-        if self.knowledge.update(feedback) {
-            self.begin_again();
-        }
-    }
-
-    fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    fn conclusions(&mut self) -> Vec<Conclusion> {
-        std::mem::take(&mut self.conclusions)
-    }
-
-    fn explored(&self) -> Option<Explored> {
-        Some(self.figures)
     }
 }
