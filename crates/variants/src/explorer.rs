@@ -16,6 +16,7 @@ use threadbare_search::{
 };
 use threadbare_trace::{End, EventIndex, Plan, Policy};
 
+use crate::behaviour::Names;
 use crate::lockset::{self, Race};
 
 /// Which interleavings are told apart.
@@ -45,6 +46,8 @@ pub trait Criterion: Send {
 pub struct Recorded {
     pub history: Arc<History>,
     pub generator: Generator,
+    /// Of objects, with the elements of an array apart.
+    pub names: Names,
     plan: Plan,
     /// By variable.
     pub writes: FxHashMap<Variable, Vec<EventIndex>>,
@@ -59,7 +62,15 @@ impl Recorded {
                 writes.entry(history.variable(index)).or_default().push(index);
             }
         }
-        Recorded { generator: Generator::new(Arc::clone(&history), reads), history, plan, writes }
+        let names = Names::of(history.trace(), false);
+        Recorded { generator: Generator::new(Arc::clone(&history), reads), history, names, plan, writes }
+    }
+
+    /// A number for the variable of an access: the first write to it has its name.
+    pub fn variable_name(&self, access: EventIndex) -> u64 {
+        let writes = self.writes.get(&self.history.variable(access));
+        let named = writes.and_then(|writes| writes.first()).unwrap_or(&access);
+        self.names.object(self.history.event(*named).object.index())
     }
 }
 

@@ -25,6 +25,7 @@
 //! | `behaviour` | what threads observed, and with which history | IV.B, on long traces |
 //! | `ordering` | other orders of notifications, tries and the like | IV.C |
 //! | `explorer` | the loop: make a run, look at its trace, plan variants | Algorithm 4 |
+//! | `prefix` | which schedules lead to the same state | – |
 //! | `race_exploration` | the strategy `race-equivalent` | IV.B, Algorithm 4 |
 //! | `pairs` | the strategy `tpair`, for comparison | V |
 
@@ -44,6 +45,7 @@ mod lockset;
 pub mod operation;
 mod ordering;
 mod pairs;
+mod prefix;
 pub mod race_equivalent;
 mod race_exploration;
 mod reachability;

@@ -4,8 +4,8 @@
 //! first at a `once`. What an operation found out decides where its thread goes, as the value of a read does. Here are the
 //! other orders that it could have come in.
 
-use threadbare_search::reorder::History;
 use threadbare_search::reorder::schedule::{Generator, Reordering, Target};
+use threadbare_search::reorder::{History, seeing};
 use threadbare_trace::EventKind::{
     FutexWait, FutexWake, Io, Lock, NotifyAll, NotifyOne, OnceEnter, ReadLock, ReadUnlock, SemPost, SemWait,
     Unlock, Wait, Wake,
@@ -138,7 +138,7 @@ pub fn schedule(
         }
         schedule
     };
-    generator.schedules(&target).map(end).find(is_there)
+    seeing::best(generator, history.thread(operation), generator.schedules(&target).map(end).filter(is_there))
 }
 
 #[cfg(test)]

@@ -52,13 +52,12 @@ impl Criterion for PairCoverage {
 
     fn add(&mut self, run: &Arc<Recorded>, _: Option<Variant>) -> bool {
         let history = &run.history;
-        let names = Names::of(history.trace(), false);
         let threads: Vec<ThreadIndex> = ThreadIndex::first(history.threads()).collect();
         let mut is_new = false;
         for (place, &one) in threads.iter().enumerate() {
             for &other in &threads[place + 1..] {
                 let all = EventIndex::first(history.trace().events.len());
-                let order = PairOrder::of(history, &names, [one, other], all);
+                let order = PairOrder::of(history, &run.names, [one, other], all);
                 if order.conflicts.is_empty() {
                     continue;
                 }
@@ -76,10 +75,11 @@ impl Criterion for PairCoverage {
     fn next(&mut self) -> Option<(Variant, Arc<Recorded>, Reordering)> {
         while let Some(variant) = self.variants.pop_front() {
             let history = &variant.run.history;
-            let names = Names::of(history.trace(), false);
             let pair = [variant.first, variant.second].map(|event| history.thread(event));
             if let Some(schedule) = variant.schedule()
-                && self.planned.insert(PairOrder::of(history, &names, pair, schedule.iter().copied()).class)
+                && self
+                    .planned
+                    .insert(PairOrder::of(history, &variant.run.names, pair, schedule.iter().copied()).class)
             {
                 let run = Arc::clone(&variant.run);
                 return Some((variant, run, schedule));

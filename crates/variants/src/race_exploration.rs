@@ -26,6 +26,7 @@ use crate::behaviour::{Behaviour, Done, INITIAL, Names, Observation, Values, ini
 use crate::deciding::Code;
 use crate::explorer::{Criterion, Explorer, Recorded};
 use crate::ordering::{self, Orders, Place};
+use crate::prefix::state_after;
 
 pub const NAME: &str = "race-equivalent";
 
@@ -50,6 +51,8 @@ pub struct RaceEquivalence {
     initial: FxHashMap<u64, u64>,
     /// Sets of access-manners that runs had.
     groups: FxHashSet<u64>,
+    /// States that schedules have led to.
+    reached: FxHashSet<u64>,
 }
 
 /// Something is to be observed that was not.
@@ -100,6 +103,7 @@ impl RaceEquivalent {
             others: VecDeque::new(),
             initial: FxHashMap::default(),
             groups: FxHashSet::default(),
+            reached: FxHashSet::default(),
         };
         Explorer::with(criterion, &settings)
     }
@@ -138,10 +142,12 @@ impl Criterion for RaceEquivalence {
             if self.branches_only && self.was_tested(&variant.observation, variant.answer) {
                 continue;
             }
-            if let Some(schedule) = variant.schedule() {
+            while let Some(schedule) = variant.schedule() {
                 variant.was_run = true;
-                let run = Arc::clone(&variant.run);
-                return Some((variant, run, schedule));
+                if self.reached.insert(state_after(&variant.run, &schedule)) {
+                    let run = Arc::clone(&variant.run);
+                    return Some((variant, run, schedule));
+                }
             }
             if !variant.was_run {
                 // There may be a way from another run.
@@ -165,6 +171,7 @@ impl Criterion for RaceEquivalence {
         self.others.clear();
         self.initial.clear();
         self.groups.clear();
+        self.reached.clear();
     }
 }
 

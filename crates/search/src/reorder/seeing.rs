@@ -4,14 +4,14 @@
 //! would write in between are held back before they do, by being part of the sequence too. What is generated is checked
 //! event by event, because the generator knows nothing of what is written in between. It ends with the read.
 
-use threadbare_trace::EventIndex;
+use threadbare_trace::{EventIndex, ThreadIndex};
 
 use super::history::History;
 use super::reads::Memory;
 use super::schedule::{Generator, Reordering, Target};
 
 /// A schedule that ends with `read`, which sees `write`, or what was there before the trace if that is `None`. `writes`
-/// are all writes to the variable, in the order of the trace.
+/// are all writes to the variable, in the order of the trace. If possible, the thread comes to the read as in the trace.
 pub fn schedule(
     generator: &Generator,
     history: &History,
@@ -20,10 +20,25 @@ pub fn schedule(
     writes: &[EventIndex],
 ) -> Option<Reordering> {
     let targets = targets(history, read, write, writes);
-    targets.iter().find_map(|target| {
-        let schedules = generator.schedules(target).filter_map(|schedule| up_to(schedule, read));
-        schedules.into_iter().find(|schedule| sees(history, schedule, read, write))
-    })
+    let schedules = targets.iter().flat_map(|target| generator.schedules(target));
+    let schedules = schedules.filter_map(|schedule| up_to(schedule, read));
+    best(generator, history.thread(read), schedules.filter(|schedule| sees(history, schedule, read, write)))
+}
+
+/// The first schedule in which the thread goes the same way as in the trace, or else the first one.
+pub fn best(
+    generator: &Generator,
+    thread: ThreadIndex,
+    schedules: impl Iterator<Item = Reordering>,
+) -> Option<Reordering> {
+    let mut first = None;
+    for schedule in schedules {
+        if generator.keeps_way(&schedule, thread) {
+            return Some(schedule);
+        }
+        first = first.or(Some(schedule));
+    }
+    first
 }
 
 /// What may bring it about, the least demanding first.
@@ -48,7 +63,9 @@ fn targets(
     let alone: Vec<EventIndex> = pair.iter().chain(&held_back).copied().collect();
     let mut targets = Vec::new();
     if pair.len() > 1 {
-        targets.extend([Target::sequence(&pair), Target::race(&pair)]);
+        // The reader may have to come to stand before its read first, or the writer before its write.
+        let reader_first = Target { stand: pair.iter().rev().copied().collect(), sequence: pair.clone() };
+        targets.extend([Target::sequence(&pair), reader_first, Target::race(&pair)]);
     }
     if !held_back.is_empty() {
         targets.push(Target::sequence(&alone));
@@ -122,6 +139,13 @@ mod tests {
         let trace = "T1:acq(l):1 T1:w(x):2 T1:w(x):3 T1:rel(l):4 T2:acq(l):5 T2:r(x):6 T2:rel(l):7";
         assert_eq!(schedule_of(trace, 6, 2), None);
         assert_eq!(schedule_of(trace, 6, 0), Some(vec![5, 6]));
+    }
+
+    /// Held back before its lock, thread 2 would read y after it was written.
+    #[test]
+    fn a_thread_comes_to_its_read_as_in_the_trace() {
+        let trace = "T2:acq(l):1 T2:r(y):2 T2:r(x):3 T2:rel(l):4 T1:w(y):5 T1:w(x):6";
+        assert_eq!(schedule_of(trace, 3, 6), Some(vec![1, 2, 5, 6, 3]));
     }
 
     /// The thread's own write is inside of the lock, the other one is not.
