@@ -11,8 +11,7 @@ use threadbare_search::reorder::schedule::{Generator, Reordering};
 use threadbare_search::reorder::variable::Variable;
 use threadbare_search::reorder::{History, plan};
 use threadbare_search::{
-    AnomalyKind, Conclusion, Explored, Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy,
-    Token,
+    Explored, Feedback, Knowledge, Next, Outstanding, Schedule, Settings, Strategy, Token,
 };
 use threadbare_trace::{End, EventIndex, Plan, Policy};
 
@@ -92,7 +91,6 @@ pub struct Explorer<C: Criterion> {
     kept: Vec<Weak<Recorded>>,
     max_events: u64,
     races: FxHashSet<Race>,
-    conclusions: Vec<Conclusion>,
     figures: Explored,
     dropped: u64,
 }
@@ -116,10 +114,14 @@ impl<C: Criterion> Explorer<C> {
             kept: Vec::new(),
             max_events: settings.memory / EVENT_BYTES,
             races: FxHashSet::default(),
-            conclusions: Vec::new(),
             figures: Explored::default(),
             dropped: 0,
         }
+    }
+
+    /// The accesses without a common lock that runs have shown.
+    pub fn races(&self) -> &FxHashSet<Race> {
+        &self.races
     }
 
     fn begin_again(&mut self) {
@@ -147,11 +149,7 @@ impl<C: Criterion> Explorer<C> {
             return;
         };
         self.dropped += u64::from(matches!(feedback.ended, End::TimeLimit { .. } | End::MemoryLimit));
-        for race in lockset::races(&history) {
-            if self.races.insert(race) {
-                self.conclusions.push(Conclusion::Predicted { kind: AnomalyKind::DataRace });
-            }
-        }
+        self.races.extend(lockset::races(&history));
         let run = Arc::new(Recorded::new(Arc::new(history), self.knowledge.plan.clone()));
         match self.criterion.add(&run, variant) {
             true => self.figures.classes += 1,
@@ -230,10 +228,6 @@ impl<C: Criterion> Strategy for Explorer<C> {
 
     fn dropped(&self) -> u64 {
         self.dropped
-    }
-
-    fn conclusions(&mut self) -> Vec<Conclusion> {
-        std::mem::take(&mut self.conclusions)
     }
 
     fn explored(&self) -> Option<Explored> {
