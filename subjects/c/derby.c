@@ -15,12 +15,17 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "sizes.h"
 
 enum { WORKERS = 4, MAX_PAGES = 1000 };
 
-static bool changed[MAX_PAGES];
+struct page {
+    bool changed;
+};
+
+static struct page *cache[MAX_PAGES];
 static int written_out[WORKERS];
 static int pages;
 
@@ -44,13 +49,13 @@ static void unlock_cache(void) {
 
 static void change_page(int page) {
     lock_cache();
-    changed[page] = true;
+    cache[page]->changed = true;
     unlock_cache();
 }
 
 static void write_out_page(int page, int worker) {
     lock_cache();
-    if (changed[page]) {
+    if (cache[page]->changed) {
         written_out[worker] += 1;
     }
     unlock_cache();
@@ -73,6 +78,9 @@ int main(int argc, char **argv) {
     read_sizes(argc, argv, sizes, 1);
     pages = sizes[0].value;
 
+    for (int i = 0; i < pages; i++) {
+        cache[i] = calloc(1, sizeof *cache[i]);
+    }
     pthread_t threads[WORKERS];
     for (int i = 0; i < WORKERS; i++) {
         pthread_create(&threads[i], NULL, work, (void *)(intptr_t)i);
@@ -81,6 +89,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < WORKERS; i++) {
         pthread_join(threads[i], NULL);
         total += written_out[i];
+    }
+    for (int i = 0; i < pages; i++) {
+        free(cache[i]);
     }
     return total > pages;
 }

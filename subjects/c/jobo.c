@@ -6,7 +6,7 @@
  * is whether the window's write comes before the robot's next look, so two test
  * cases are enough where every read of another value counts as a new one
  * elsewhere. The accesses race, but nothing fails. The fix has a lock for both
- * variables. The pages are limited in number here.
+ * variables. With 0 pages their number is not limited.
  *
  * Published test cases: TPAIR infinitely many, race-equivalent 2.
  */
@@ -51,9 +51,10 @@ static bool visit_next(void) {
 }
 
 static void *robot(void *unused) {
-    int left = pages;
-    while (left > 0 && visit_next()) {
-        left -= 1;
+    for (int i = 0; pages == 0 || i < pages; i++) {
+        if (!visit_next()) {
+            break;
+        }
     }
     return unused;
 }
@@ -67,7 +68,7 @@ static void *window(void *shown) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"pages", 2, 1, MAX_PAGES}};
+    struct size sizes[] = {{"pages", 2, 0, MAX_PAGES}};
     read_sizes(argc, argv, sizes, 1);
     pages = sizes[0].value;
 

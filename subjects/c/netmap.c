@@ -9,7 +9,8 @@
  * The bug is that testing the interval and waiting are not atomic. If the
  * window notifies in between, nobody waits yet, and the pinger then waits for
  * ever. The fix tests and waits under the lock under which the interval is
- * written. A sleep is modelled as a yield, and the endless loop has an end.
+ * written. A sleep is modelled as a yield. With 0 rounds the loop is endless,
+ * as in the original.
  *
  * Published test cases: TPAIR infinitely many, race-equivalent 5.
  */
@@ -57,7 +58,7 @@ static void set_interval(int interval) {
 #endif
 
 static void *pinger(void *unused) {
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; rounds == 0 || i < rounds; i++) {
         wait_for_round();
         set_interval(SETTING);
     }
@@ -73,7 +74,7 @@ static void *window(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"rounds", 2, 1, MAX_ROUNDS}};
+    struct size sizes[] = {{"rounds", 2, 0, MAX_ROUNDS}};
     read_sizes(argc, argv, sizes, 1);
     rounds = sizes[0].value;
 

@@ -1,13 +1,14 @@
 /*
- * An object pool after Apache Commons Pool. One thread uses the factory, one
- * sets another factory if no object is active, and one borrows an object and
- * so makes it active.
+ * An object pool after Apache Commons Pool. One thread borrows an object that
+ * the factory makes, returns it and removes it, one sets another factory if no
+ * object is active, and one counts objects as active.
  *
  * It exemplifies a race that a branch hides: the user reads the factory without
  * the lock, but the setter writes it, under the lock, only if it comes before
- * the borrower. Whether there is anything to race with thus depends on the
- * order of two other threads. The race causes no failure. In the fix the user
- * holds the lock, too.
+ * the counter. Whether there is anything to race with thus depends on the order
+ * of two other threads, and on one order out of many: all three take the lock
+ * several times and change what the others change, without any effect on a
+ * branch. The race causes no failure. In the fix the user holds the lock, too.
  *
  * Published test cases: reachability testing 147, TPAIR 23, race-equivalent 2.
  */
@@ -20,6 +21,8 @@ enum { MAX_USERS = 32, OLD_FACTORY = 1, NEW_FACTORY = 2 };
 static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
 static int factory = OLD_FACTORY;
 static int num_active;
+static int idle_objects = 1;
+static int changes;
 
 #ifdef FIXED
 static int read_factory(void) {
@@ -34,8 +37,24 @@ static int read_factory(void) {
 }
 #endif
 
-static void *user(void *made_by) {
-    *(int *)made_by = read_factory();
+static void change_idle_objects(int by) {
+    pthread_mutex_lock(&pool_lock);
+    idle_objects += by;
+    changes += 1;
+    pthread_mutex_unlock(&pool_lock);
+}
+
+struct use {
+    int made_by;
+    int passivated_by;
+};
+
+static void *user(void *use) {
+    change_idle_objects(-1);
+    ((struct use *)use)->made_by = read_factory();
+    change_idle_objects(1);
+    ((struct use *)use)->passivated_by = read_factory();
+    change_idle_objects(-1);
     return NULL;
 }
 
@@ -45,13 +64,15 @@ static void *setter(void *unused) {
         factory = NEW_FACTORY;
     }
     pthread_mutex_unlock(&pool_lock);
+    change_idle_objects(1);
     return unused;
 }
 
-static void *borrower(void *unused) {
+static void *counter(void *unused) {
     pthread_mutex_lock(&pool_lock);
     num_active += 1;
     pthread_mutex_unlock(&pool_lock);
+    change_idle_objects(-1);
     return unused;
 }
 
@@ -60,19 +81,19 @@ int main(int argc, char **argv) {
     read_sizes(argc, argv, sizes, 1);
     int users = sizes[0].value;
 
-    int made_by[MAX_USERS];
+    struct use uses[MAX_USERS];
     pthread_t threads[MAX_USERS];
     pthread_t setter_thread;
-    pthread_t borrower_thread;
+    pthread_t counter_thread;
     for (int i = 0; i < users; i++) {
-        pthread_create(&threads[i], NULL, user, &made_by[i]);
+        pthread_create(&threads[i], NULL, user, &uses[i]);
     }
     pthread_create(&setter_thread, NULL, setter, NULL);
-    pthread_create(&borrower_thread, NULL, borrower, NULL);
+    pthread_create(&counter_thread, NULL, counter, NULL);
     for (int i = 0; i < users; i++) {
         pthread_join(threads[i], NULL);
     }
     pthread_join(setter_thread, NULL);
-    pthread_join(borrower_thread, NULL);
+    pthread_join(counter_thread, NULL);
     return 0;
 }

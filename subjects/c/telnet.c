@@ -74,7 +74,7 @@ static void *receiver(void *unused) {
 }
 
 int main(int argc, char **argv) {
-    struct size sizes[] = {{"characters", 1, 1, MAX_CHARACTERS}, {"repaints", 1, 1, MAX_REPAINTS}};
+    struct size sizes[] = {{"characters", 2, 1, MAX_CHARACTERS}, {"repaints", 2, 1, MAX_REPAINTS}};
     read_sizes(argc, argv, sizes, 2);
     characters = sizes[0].value;
     repaints = sizes[1].value;

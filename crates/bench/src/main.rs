@@ -20,6 +20,7 @@ mod rust;
 mod snapshots;
 mod states;
 mod subjects;
+mod variants;
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -105,6 +106,8 @@ enum Command {
     },
     /// Guided test on the subjects of its paper, next to the paper's tables
     Guide(guide::Options),
+    /// Test cases of reachability, tpair and race-equivalent: the tables of the paper, and every subject
+    Variants(variants::Options),
     /// Programs from Debian's sources, under many schedules: is every result right?
     Real {
         /// Schedules for each program
@@ -133,6 +136,7 @@ fn main() -> ExitCode {
         Command::Clips { times } => clips::run(times),
         Command::Rank { part } => rank::run(&part),
         Command::Guide(options) => guide::run(&options),
+        Command::Variants(options) => variants::run(&options),
         Command::Real { schedules, package } => real::run(schedules, package.as_deref()),
         Command::Rust(options) => rust::run(&options),
     };

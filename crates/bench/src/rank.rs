@@ -60,7 +60,7 @@ pub fn run(part: &Part) -> Result<bool> {
 }
 
 /// Compiles a subject as `hunt` does, into `directory`.
-fn compile(subject: &str, directory: &Path, flags: &[&str]) -> Result<PathBuf> {
+pub fn compile(subject: &str, directory: &Path, flags: &[&str]) -> Result<PathBuf> {
     let program = directory.join(subject);
     let source = build::root().join("subjects/c").join(subject).with_extension("c");
     build::compile(&source, &program, &[INSTRUMENTED, &["-O0"], flags].concat())?;
@@ -74,7 +74,7 @@ fn resident() -> u64 {
     pages.unwrap_or(0) * 4096
 }
 
-fn worker(program: &Path, arguments: &str) -> Result<Worker> {
+pub fn worker(program: &Path, arguments: &str) -> Result<Worker> {
     let target = Target {
         program: program.to_owned(),
         arguments: arguments.split_whitespace().map(Into::into).collect(),
@@ -86,7 +86,8 @@ fn worker(program: &Path, arguments: &str) -> Result<Worker> {
 
 /// A strategy by its name, or all of them together as `hunt`.
 fn strategy(name: &str, seed: u64, worker: &Worker) -> Result<Box<dyn Strategy>> {
-    let settings = Settings::new(Plan { seed, ..Plan::default() });
+    let plan = Plan { seed, ..Plan::default() };
+    let settings = Settings { program: Some(Arc::clone(worker.shared_program())), ..Settings::new(plan) };
     if name == HUNT {
         return Ok(Box::new(threadbare_hunt::hunt(&settings, Arc::clone(worker.shared_program()))));
     }

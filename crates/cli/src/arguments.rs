@@ -162,6 +162,10 @@ pub struct ExplorationOptions {
     #[arg(long, default_value = "reachability", value_name = "NAME", value_parser = exploration_parser())]
     pub method: StrategyEntry,
 
+    /// For race-equivalent: only reads that decide a branch count, and an array is one variable, as in the paper
+    #[arg(long)]
+    pub branches_only: bool,
+
     /// Memory for what is still to be explored, in MiB; when it is used up, the rest is given up
     #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..))]
     pub search_memory: u64,

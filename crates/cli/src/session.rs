@@ -36,6 +36,7 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
         bound: options.bound,
         tuples: (!options.tuples.is_empty()).then(|| options.tuples.clone()),
         memory: options.search_memory.saturating_mul(1 << 20),
+        branches_only: false,
     };
     let config = program_config(strategy, search, program, cancelled);
     search_and_report(&subject, &config, &search.output, Builder::Compiler)
@@ -53,7 +54,8 @@ pub fn explore(options: &ExploreOptions, cancelled: &Arc<AtomicBool>) -> Result<
 impl ExplorationOptions {
     pub fn strategy(&self) -> StrategyChoice {
         let memory = self.search_memory.saturating_mul(1 << 20);
-        StrategyChoice::Named { entry: self.method, bound: 0, tuples: None, memory }
+        let branches_only = self.branches_only;
+        StrategyChoice::Named { entry: self.method, bound: 0, tuples: None, memory, branches_only }
     }
 }
 

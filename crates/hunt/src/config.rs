@@ -73,6 +73,8 @@ pub enum StrategyChoice {
         tuples: Option<Vec<Tuple>>,
         /// In bytes.
         memory: u64,
+        /// For `race-equivalent`: the method as its paper has it.
+        branches_only: bool,
     },
     /// Predictions, each followed to a verdict. Failures are reported only as the harm of an anomaly.
     Predict(ConfirmConfig),
@@ -117,9 +119,11 @@ impl HuntConfig {
                 ];
                 Box::new(ThenOutlast::new(first, later, Settings { runs, ..Settings::new(plan) }))
             }
-            StrategyChoice::Named { entry, bound, tuples, memory } => {
-                let (bound, tuples, memory) = (*bound, tuples.clone(), *memory);
-                let settings = Settings { plan, bound, tuples, memory, runs };
+            StrategyChoice::Named { entry, bound, tuples, memory, branches_only } => {
+                let (bound, tuples, memory, branches_only) =
+                    (*bound, tuples.clone(), *memory, *branches_only);
+                let program = Some(Arc::clone(program));
+                let settings = Settings { plan, bound, tuples, memory, runs, program, branches_only };
                 Box::new(ThenOutlast::new(Box::new(entry.make), Box::new(entry.make), settings))
             }
             StrategyChoice::Predict(config) => Box::new(Confirming::new(plan, config.clone())),

@@ -67,5 +67,6 @@ pub use summary::{FailureFigures, MethodFigures, PredictionFigures, Stopped, Sum
 pub use threadbare_guide::guided_test::NAME as GUIDE;
 pub use threadbare_guide::{DecidingRead, Obstacle, Verdict};
 pub use threadbare_program::Sources;
+pub use threadbare_variants::REACHABILITY;
 pub use timing::{Dependence, Timing};
 pub use unfinished::Unfinished;

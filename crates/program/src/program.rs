@@ -1,6 +1,7 @@
 //! [`Program`]: the modules of one process, and what can be asked about their addresses.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
@@ -31,6 +32,12 @@ pub struct Program {
     sources: Sources,
     locations: Mutex<HashMap<u64, Location>>,
     calls: Mutex<HashMap<FunctionKey, Arc<[Candidate]>>>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").finish_non_exhaustive()
+    }
 }
 
 /// The number of a module, and the address of a function in it as linked.

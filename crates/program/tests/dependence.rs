@@ -82,10 +82,7 @@ impl Checked<'_> {
     }
 
     fn fixed_address(&self, load: &Load) -> Option<u64> {
-        let flow = self.code.flow(self.code.function_at(load.address)?)?;
-        let mut instructions = flow.instructions(flow.block_at(load.address)?);
-        let at = instructions.find(|at| at.ip() == load.address)?;
-        at.is_ip_rel_memory_operand().then(|| self.code.relocated(at.ip_rel_memory_address()))
+        Some(self.code.relocated(self.code.fixed_address(load.address)?))
     }
 
     fn check(&self, functions: &[std::sync::Arc<FunctionDependence>], outcome: &mut Outcome) {

@@ -1,7 +1,9 @@
 //! The contract between a strategy and whoever runs what it asks for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use threadbare_program::Program;
 use threadbare_trace::{Plan, ThreadId, Waypoint};
 
 use crate::anomaly::{Anomaly, AnomalyKind, Evidence};
@@ -168,11 +170,16 @@ pub struct Settings {
     pub memory: u64,
     /// How many runs there may be at most.
     pub runs: Option<u64>,
+    /// The program that is searched, for strategies that look at its code.
+    pub program: Option<Arc<Program>>,
+    /// For `race-equivalent`: only branches count, and an array is one variable.
+    pub branches_only: bool,
 }
 
 impl Settings {
     pub fn new(plan: Plan) -> Settings {
-        Settings { plan, bound: 2, tuples: None, memory: 1 << 30, runs: None }
+        let memory = 1 << 30;
+        Settings { plan, bound: 2, tuples: None, memory, runs: None, program: None, branches_only: false }
     }
 }
 

@@ -171,6 +171,14 @@ impl<'program> ModuleCode<'program> {
         access::behind(flow, block, self.callee_name(&call.callee)?)
     }
 
+    /// The variable that the instruction at `address` loads or stores, if it names it as a constant: its address as linked.
+    pub fn fixed_address(&self, address: u64) -> Option<u64> {
+        let flow = self.flow(self.function_at(address)?)?;
+        let mut instructions = flow.instructions(flow.block_at(address)?);
+        let access = instructions.find(|access| access.ip() == address)?;
+        access.is_ip_rel_memory_operand().then(|| access.ip_rel_memory_address())
+    }
+
     /// The places that store to a variable at this address, where the code names it as a constant: the addresses that
     /// the hooks return to. Found by going through all functions on first use; none in a file with very many of them.
     pub fn stores_to(&self, address: u64) -> &'program [u64] {

@@ -1,7 +1,7 @@
 //! The summary that ends a session or a suite.
 
 use threadbare_hunt::suite::SuiteSummary;
-use threadbare_hunt::{BEGINNING, GUIDE, PredictionFigures, Stopped, Summary, Unfinished};
+use threadbare_hunt::{BEGINNING, GUIDE, PredictionFigures, REACHABILITY, Stopped, Summary, Unfinished};
 
 use threadbare_search::Explored;
 
@@ -78,11 +78,13 @@ fn search(summary: &Summary) -> String {
         ];
         let but: String = parts.iter().filter(|(is_so, _)| *is_so).map(|(_, words)| *words).collect();
         lines.push(match summary.explored {
-            Some(Explored { classes: 1, .. }) => format!("the only interleaving was tried{but}"),
-            Some(Explored { classes, .. }) => {
+            Some(Explored { classes: 1, .. }) if summary.methods.contains_key(REACHABILITY) => {
+                format!("the only interleaving was tried{but}")
+            }
+            Some(Explored { classes, .. }) if summary.methods.contains_key(REACHABILITY) => {
                 format!("all {} were tried{but}", counted(classes, "interleaving"))
             }
-            None => format!("every schedule of this search was tried{but}"),
+            _ => format!("every schedule of this search was tried{but}"),
         });
     }
     lines.extend(summary.explored.map(explored));

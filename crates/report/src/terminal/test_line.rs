@@ -11,8 +11,8 @@
 //! Whatever a search can say of a test is a part of `done` or of `left-out`, and both lists keep their order.
 
 use console::Style;
-use threadbare_hunt::Dependence;
 use threadbare_hunt::suite::{TestReport, TestResult};
+use threadbare_hunt::{Dependence, REACHABILITY};
 
 use super::summary::{counted, unfinished};
 use threadbare_search::Explored;
@@ -51,7 +51,11 @@ impl TestLine {
             TestResult::NoThreads => "no threads".to_owned(),
             TestResult::CouldNotRun(problem) | TestResult::FailedAlone(problem) => problem.clone(),
             _ => {
-                match report.summary.as_ref().filter(|summary| summary.exhausted).and_then(|all| all.explored)
+                match report
+                    .summary
+                    .as_ref()
+                    .filter(|summary| summary.exhausted && summary.methods.contains_key(REACHABILITY))
+                    .and_then(|all| all.explored)
                 {
                     Some(Explored { classes: 1, .. }) => "the only interleaving".to_owned(),
                     Some(Explored { classes, .. }) => format!("all {}", counted(classes, "interleaving")),

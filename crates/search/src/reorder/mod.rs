@@ -11,11 +11,13 @@
 //! | [`communication`], [`order`] | the partial order | 4.2, 5.1 |
 //! | [`schedule`] | schedule generation | 6.1 |
 //! | [`reads`] | what threads would see in another order | beyond the paper |
+//! | [`seeing`] | schedules in which a read sees another write | beyond the paper |
 //! | [`dependence`], [`closure`] | what is certain without a second run | beyond the paper |
 //! | [`witness`] | the check of every schedule before it is used | beyond the paper |
 //! | [`plan`] | a schedule as the turns of a plan | 6.2 |
 //!
-//! Nothing here looks for anomalies: that is the work of `predict`. Nothing here runs a program.
+//! Nothing here looks for anomalies or for other paths: that is the work of `predict` and `variants`. Nothing here runs a
+//! program.
 
 pub mod closure;
 pub mod communication;
@@ -28,6 +30,7 @@ pub mod plan;
 pub mod reads;
 pub mod region;
 pub mod schedule;
+pub mod seeing;
 pub mod variable;
 pub mod witness;
 

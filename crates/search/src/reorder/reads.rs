@@ -72,6 +72,11 @@ impl<'h> Memory<'h> {
         sees_last_write(self.history, event, variable).then(|| self.last[variable.index()])
     }
 
+    /// The last write to the variable of `event`; `None` if nothing was written to it.
+    pub fn last_write(&self, event: EventIndex) -> Option<EventIndex> {
+        Some(self.last[self.history.variable(event).index()]).filter(|&write| write != NONE)
+    }
+
     pub fn step(&mut self, event: EventIndex) {
         if self.history.event(event).kind.is_access() && self.history.writes(event) {
             self.last[self.history.variable(event).index()] = event;

@@ -91,6 +91,18 @@ impl Generator {
         Generator { history, sections, reads }
     }
 
+    /// The events of the thread read what they read in the trace, so that it goes the same way. The last event of the
+    /// schedule does not count.
+    pub fn keeps_way(&self, schedule: &[EventIndex], thread: ThreadIndex) -> bool {
+        let mut memory = Memory::new(&self.history);
+        let before_last = schedule.split_last().map_or(&[][..], |(_, before)| before);
+        before_last.iter().all(|&event| {
+            let is_kept = self.history.thread(event) != thread || self.reads.is_same(&memory, event);
+            memory.step(event);
+            is_kept
+        })
+    }
+
     /// The critical section that the event begins or ends.
     fn section(&self, event: EventIndex) -> Option<SectionIndex> {
         Some(self.sections[event.index()]).filter(|&section| section != NONE)
