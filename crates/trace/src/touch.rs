@@ -57,7 +57,8 @@ impl Touch {
         Touch::new(Space::Object, address, 1, effect)
     }
 
-    fn thread(thread: u64, effect: Effect) -> Touch {
+    /// The creation and the end of a thread.
+    pub fn thread(thread: u64, effect: Effect) -> Touch {
         Touch::new(Space::Thread, thread, 1, effect)
     }
 
@@ -65,7 +66,8 @@ impl Touch {
         Touch::new(Space::World, place, 1, Effect::Changes)
     }
 
-    const ALL: Touch = Touch { space: Space::All, start: 0, len: 0, effect: Effect::Changes };
+    /// Everything.
+    pub const ALL: Touch = Touch { space: Space::All, start: 0, len: 0, effect: Effect::Changes };
 
     /// The touch with these numbers for its space and effect.
     pub fn from_bytes(space: u8, effect: u8, start: u64, len: u64) -> Option<Touch> {

@@ -17,11 +17,12 @@ pub struct Found {
     pub figures: Explored,
 }
 
-/// Asks the strategy until it is exhausted. `run` makes the runs.
+/// Asks the strategy until it is exhausted. `run` makes the runs. `None` if there are more than `max_classes`.
 pub fn explore<E>(
     strategy: &mut dyn Strategy,
+    max_classes: usize,
     mut run: impl FnMut(&Schedule) -> Result<Feedback, E>,
-) -> Result<Found, E> {
+) -> Result<Option<Found>, E> {
     let (mut found, mut plan) = (Vec::new(), Plan::default());
     while let Next::Run(schedule) = strategy.ask() {
         let feedback = run(&schedule)?;
@@ -30,11 +31,14 @@ pub fn explore<E>(
         }
         strategy.tell(schedule.token, &feedback);
         plan = schedule.plan;
+        if found.len() > max_classes {
+            return Ok(None);
+        }
     }
     let figures = strategy.explored().unwrap_or_default();
     // Runs from before all shared memory was known are not of this search.
     let own = found.split_off(found.len().saturating_sub(figures.classes as usize));
-    Ok(Found { classes: own, plan, figures })
+    Ok(Some(Found { classes: own, plan, figures }))
 }
 
 /// The classes of all interleavings under plans like this one: every thread that can go on is tried after every beginning,

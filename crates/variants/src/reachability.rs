@@ -114,6 +114,13 @@ impl Reachability {
                 let is_cut = matches!(ended, End::EventBound | End::TimeLimit { .. } | End::MemoryLimit);
                 self.dropped += u64::from(is_cut);
                 let taken = Taken::of(feedback, &mut self.names);
+                let planned = self.tree.depth(path[path.len() - 1]) as usize;
+                if taken.steps.len() < planned {
+                    // It failed where it was not expected to.
+                    self.figures.blocked += 1;
+                    self.tree.open(path);
+                    return self.tree.release(path[path.len() - 1]);
+                }
                 let count = match taken.is_abandoned {
                     true => &mut self.figures.blocked,
                     false => &mut self.figures.classes,

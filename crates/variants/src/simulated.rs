@@ -405,6 +405,8 @@ impl<'p> Machine<'p> {
                     holder: 0,
                     pc: 0,
                     object,
+                    condition: [0; 3],
+                    patience: OperationPatience::Endless.to_bits(),
                 })
             })
             .collect()

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use threadbare_search::{Feedback, OperationPatience, Record, Round, Update};
-use threadbare_trace::{Deed, Effect, EventKind, Outcome, Space, ThreadIndex, Touch, touches};
+use threadbare_search::{Condition, Feedback, OperationPatience, Record, Round, Update};
+use threadbare_trace::{Deed, Effect, EventKind, FailureKind, Outcome, Space, ThreadIndex, Touch, touches};
 
 use crate::content::with_deeds;
 
@@ -32,13 +32,22 @@ impl Step {
         self.thread == other.thread || conflict(&self.touches, &other.touches)
     }
 
+    fn touch_all(&mut self) {
+        let with_all = |touches: &[Touch]| touches.iter().copied().chain([Touch::ALL]).collect();
+        (self.touches, self.addresses) = (with_all(&self.touches), with_all(&self.addresses));
+    }
+
     /// The step as it may turn out in another place: whether it changes what it finds there is what `changes` says.
     pub fn elsewhere(&self, changes: impl Fn(&Deed, &Touch) -> bool) -> Step {
         let turned_out = |((deed, touch), by_address): ((&Deed, Touch), &Touch)| {
-            let effect = match deed.kind.may_turn_out_otherwise() {
-                true if changes(deed, &touch) => Effect::Changes,
-                true if deed.kind == EventKind::AtomicRmw => Effect::Observes,
-                _ => touch.effect,
+            let effect = match (deed.kind.may_turn_out_otherwise(), touch.effect) {
+                (false, effect) => effect,
+                (true, Effect::Observes) if changes(deed, &touch) => Effect::Changes,
+                // What has to wait is there when it is done.
+                (true, _) if self.patience == OperationPatience::None && !changes(deed, &touch) => {
+                    Effect::Observes
+                }
+                (true, effect) => effect,
             };
             (Touch { effect, ..touch }, Touch { effect, ..*by_address })
         };
@@ -132,12 +141,21 @@ impl Taken {
         let is_abandoned = decisions.iter().any(|decision| decision.round == Round::Abandoned);
         let kept = all.into_iter().zip(decisions);
         let kept = kept.filter(|(_, decision)| decision.round != Round::PassedOver);
-        let steps: Vec<Step> = kept.map(|(step, _)| step).collect();
+        let mut steps: Vec<Step> = kept.map(|(step, _)| step).collect();
+        if let Some(last) = steps.last_mut().filter(|_| is_cut_short(feedback)) {
+            last.touch_all();
+        }
         let mut pending = pending(feedback, &steps, &blocks);
         // Who has gone round in vain last stands before the same round.
         pending.retain(|step| !has_last(step.thread));
         Taken { steps, pending, rounds, is_abandoned }
     }
+}
+
+/// The last step has ended the program, so nothing that others would have done can come after it.
+fn is_cut_short(feedback: &Feedback) -> bool {
+    let kind = feedback.ended.failure_kind();
+    kind.is_some_and(|kind| !matches!(kind, FailureKind::Deadlock | FailureKind::Livelock))
 }
 
 fn steps(feedback: &Feedback, names: &mut Names, blocks: &mut Blocks) -> Vec<Step> {
@@ -185,13 +203,21 @@ fn pending(feedback: &Feedback, steps: &[Step], blocks: &Blocks) -> Vec<Step> {
         // One woken thread is enough for a notification to matter.
         let value = 1;
         let (thread, size) = (pending.thread_index(), u64::from(pending.size));
+        let condition = Condition::from_words(pending.condition);
+        // What it would have found does not matter: it has not happened.
+        let update = condition.map(|condition| Update { found: 0, condition });
         let deed = Deed { thread, kind, outcome: Outcome::Done, object: pending.object, size, value };
         let deeds: Vec<Deed> = std::iter::once(deed).chain(mutex_to_retake(&deed, steps)).collect();
-        let addresses: Arc<[Touch]> = deeds.iter().flat_map(touches).collect();
+        // What touches nothing is still not done after the end.
+        let itself = Touch::thread(thread.number().into(), Effect::Observes);
+        let mut addresses: Vec<Touch> = deeds.iter().flat_map(touches).collect();
+        if addresses.is_empty() {
+            addresses.push(itself);
+        }
+        let addresses: Arc<[Touch]> = addresses.into();
         let touches = addresses.iter().map(|&touch| blocks.name(touch)).collect();
-        let patience =
-            if pending.blocked != 0 { OperationPatience::Endless } else { OperationPatience::None };
-        Some(Step { thread, patience, deeds: deeds.into(), touches, addresses, state: 0, update: None })
+        let patience = pending.operation_patience();
+        Some(Step { thread, patience, deeds: deeds.into(), touches, addresses, state: 0, update })
     });
     pending.collect()
 }

@@ -149,7 +149,7 @@ fn peterson() {
     use Op::*;
     let first = [Write(0, 1), Write(2, 1), Read(1), Unless(1), Read(2), BackUnless(3, 0), Write(0, 0)];
     let second = [Write(1, 1), Write(2, 0), Read(0), Unless(1), ReadNot(2), BackUnless(3, 0), Write(1, 0)];
-    assert_eq!(check(&vec![first.to_vec(), second.to_vec()], 1), Ok(8));
+    assert_eq!(check(&vec![first.to_vec(), second.to_vec()], 1), Ok(4));
     assert_eq!(check(&vec![first.repeat(2), second.repeat(2)], 1), Ok(48));
 }
 

@@ -39,7 +39,8 @@ impl Subject {
 
     fn explore(&mut self) -> Found {
         let mut strategy = Reachability::new(Settings::new(Plan::default()));
-        let found = brute_force::explore(&mut strategy, |schedule| self.run(schedule)).expect("a run");
+        let found = brute_force::explore(&mut strategy, usize::MAX, |schedule| self.run(schedule));
+        let found = found.expect("a run").expect("there is no limit");
         assert_eq!(strategy.dropped(), 0);
         found
     }

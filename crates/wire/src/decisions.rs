@@ -72,6 +72,10 @@ pub struct Update {
     pub condition: Condition,
 }
 
+/// When a [`Condition`] makes a change, on the wire.
+const IF_EQUAL: u64 = 1;
+const UNLESS_EQUAL: u64 = 2;
+
 /// Whether an operation changes what it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Condition {
@@ -87,6 +91,16 @@ impl Condition {
     pub const ALWAYS: Condition = Condition { mask: 0, value: 0, changes_if_equal: true };
     pub const NEVER: Condition = Condition { changes_if_equal: false, ..Condition::ALWAYS };
 
+    /// Words that are never all zero.
+    pub fn words(&self) -> [u64; 3] {
+        [self.mask, self.value, if self.changes_if_equal { IF_EQUAL } else { UNLESS_EQUAL }]
+    }
+
+    pub fn from_words([mask, value, when]: [u64; 3]) -> Option<Condition> {
+        let changes_if_equal = when == IF_EQUAL;
+        (changes_if_equal || when == UNLESS_EQUAL).then_some(Condition { mask, value, changes_if_equal })
+    }
+
     /// Whether it changes memory that holds this.
     pub fn changes(&self, content: u64) -> bool {
         (content & self.mask == self.value) == self.changes_if_equal
@@ -95,13 +109,13 @@ impl Condition {
 
 impl Update {
     fn from_words(words: &[u64]) -> Option<Update> {
-        let &[found, mask, value, changes_if_equal] = words else { return None };
-        Some(Update { found, condition: Condition { mask, value, changes_if_equal: changes_if_equal != 0 } })
+        let &[found, mask, value, when] = words else { return None };
+        Some(Update { found, condition: Condition::from_words([mask, value, when])? })
     }
 
     pub fn words(&self) -> [u64; 4] {
-        let Condition { mask, value, changes_if_equal } = self.condition;
-        [self.found, mask, value, changes_if_equal.into()]
+        let [mask, value, when] = self.condition.words();
+        [self.found, mask, value, when]
     }
 }
 
@@ -117,7 +131,7 @@ impl Round {
 }
 
 impl OperationPatience {
-    fn to_bits(self) -> u64 {
+    pub fn to_bits(self) -> u64 {
         match self {
             OperationPatience::None => 0,
             OperationPatience::Endless => WAITS,
@@ -125,7 +139,7 @@ impl OperationPatience {
         }
     }
 
-    fn from_bits(word: u64) -> OperationPatience {
+    pub fn from_bits(word: u64) -> OperationPatience {
         match (word & WAITS != 0, word & MAY_TIME_OUT != 0) {
             (false, _) => OperationPatience::None,
             (true, false) => OperationPatience::Endless,

@@ -29,7 +29,7 @@ pub use tables::{Tables, encode_tables};
 pub use words::Garbled;
 
 /// Changes with every change of layout.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 /// Environment variable that makes the runtime active; its value is `VERSION`.
 pub const ENVIRONMENT: &str = "THREADBARE_RUN";
 /// Environment variable with the user's own `LD_PRELOAD`, which the runtime puts back for the program to see.

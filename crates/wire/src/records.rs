@@ -1,6 +1,6 @@
 //! What a run leaves behind, piece by piece: events, call stacks, threads, races.
 
-use crate::RACES_BYTES;
+use crate::{OperationPatience, RACES_BYTES};
 use threadbare_trace::{EventKind, MemoryOrder, Outcome, StackIndex, ThreadIndex, Turns};
 
 /// One event, as the runtime writes it.
@@ -115,9 +115,18 @@ pub struct PendingRecord {
     pub holder: u32,
     pub pc: u64,
     pub object: u64,
+    /// The words of a [`Condition`](crate::Condition), where it is known.
+    pub condition: [u64; 3],
+    /// The bits of an [`OperationPatience`].
+    pub patience: u64,
 }
 
 impl PendingRecord {
+    /// How its operation may have to wait.
+    pub fn operation_patience(&self) -> OperationPatience {
+        OperationPatience::from_bits(self.patience)
+    }
+
     pub fn event_kind(&self) -> Option<EventKind> {
         EventKind::from_byte(self.kind)
     }

@@ -3,13 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use threadbare_trace::ThreadIndex;
-use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET, GuidedStep, OperationPatience};
+use threadbare_wire::{self as wire, DECISIONS_BYTES, DECISIONS_OFFSET, GuidedStep};
 
 use crate::entry::log;
 use crate::schedule::bits::Bits;
 use crate::schedule::scheduler::Scheduler;
 use crate::schedule::state;
-use crate::schedule::wait::Wait;
 
 /// A decision that is about to be made.
 pub struct Pending {
@@ -47,17 +46,6 @@ impl Scheduler {
     }
 }
 
-impl Scheduler {
-    /// How the operation that thread `index` stands before may have to wait.
-    fn patience(&self, index: ThreadIndex) -> OperationPatience {
-        match self.threads[index].wait {
-            Wait::Nothing | Wait::Loop => OperationPatience::None,
-            _ if self.threads[index].deadline.is_some() => OperationPatience::Limited,
-            _ => OperationPatience::Endless,
-        }
-    }
-}
-
 impl Pending {
     /// Records that `picked` runs, while there is room.
     pub fn made(mut self, sched: &mut Scheduler, picked: ThreadIndex) {
@@ -65,7 +53,7 @@ impl Pending {
         if sched.follower.awaits() {
             self.state = sched.threads[picked].spinning.state();
         }
-        let patience = sched.patience(picked);
+        let patience = log::pending(picked).operation_patience();
         let control = log::control();
         let set = self.alternatives.words();
         let at = control.decision_words.load(Ordering::Relaxed);

@@ -82,7 +82,18 @@ mod tests {
 
     fn pending(kind: EventKind, object: u64, size: u16) -> PendingRecord {
         let kind = kind as u8;
-        PendingRecord { thread: 1, kind, blocked: 0, size, stack: 0, holder: 0, pc: 2, object }
+        PendingRecord {
+            thread: 1,
+            kind,
+            blocked: 0,
+            size,
+            stack: 0,
+            holder: 0,
+            pc: 2,
+            object,
+            condition: [0; 3],
+            patience: 0,
+        }
     }
 
     /// A race takes a write and an access that is not atomic.

@@ -143,7 +143,18 @@ mod tests {
     use threadbare_trace::{Plan, Policy};
 
     fn record(kind: EventKind, object: u64, size: u16) -> PendingRecord {
-        PendingRecord { thread: 0, kind: kind as u8, blocked: 0, size, stack: 0, holder: 0, pc: 0, object }
+        PendingRecord {
+            thread: 0,
+            kind: kind as u8,
+            blocked: 0,
+            size,
+            stack: 0,
+            holder: 0,
+            pc: 0,
+            object,
+            condition: [0; 3],
+            patience: 0,
+        }
     }
 
     /// Two operations conflict if they use the same memory or object and one of them is no read.

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use threadbare_trace::{End, EventKind, FailureKind, Outcome, Policy, StackIndex, ThreadId, ThreadIndex};
-use threadbare_wire::{CodePlace, PendingRecord};
+use threadbare_wire::{CodePlace, OperationPatience, PendingRecord};
 
 use super::bits::Bits;
 use super::carrier::Carrier;
@@ -63,6 +63,15 @@ impl Operation {
 
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// How it may have to wait.
+    fn patience(&self) -> OperationPatience {
+        match self.wait {
+            Wait::Nothing | Wait::Loop => OperationPatience::None,
+            _ if self.deadline.is_some() => OperationPatience::Limited,
+            _ => OperationPatience::Endless,
+        }
     }
 
     pub fn cancellable(self) -> Operation {
@@ -282,6 +291,8 @@ pub fn announce(me: ThreadIndex, operation: &Operation) {
             holder: 0,
             pc: operation.pc,
             object: operation.object,
+            condition: [0; 3],
+            patience: operation.patience().to_bits(),
         },
     );
 }

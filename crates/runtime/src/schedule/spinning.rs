@@ -13,7 +13,7 @@
 use std::hash::Hasher as _;
 
 use threadbare_trace::{Deed, Effect, EventKind, Outcome, ThreadIndex, Touch, touches};
-use threadbare_wire::{Condition, Round, Update};
+use threadbare_wire::{Condition, PendingRecord, Round, Update};
 
 use crate::entry::log::{self, Entry};
 use crate::hash::Mix;
@@ -159,6 +159,11 @@ fn arrive_awaiting(me: ThreadIndex, operation: &Operation) -> bool {
     }
     scheduler::with(|sched| {
         let spinning = &mut sched.threads[me].spinning;
+        if operation.kind == EventKind::AtomicRmw
+            && let Some(condition) = spinning.condition
+        {
+            log::set_pending(me, PendingRecord { condition: condition.words(), ..log::pending(me) });
+        }
         let began = spinning.arrive(state);
         if let Some(began) = began {
             let is_in_run = spinning.is_stuck;
