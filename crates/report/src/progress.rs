@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use threadbare_hunt::{Budget, Event};
+use threadbare_search::Explored;
 
 use crate::{Reporter, print_error};
 
@@ -34,7 +35,7 @@ impl Reporter for WithProgress {
             Event::SuiteStarted { tests, .. } => self.bar = suite_bar(*tests),
             Event::Progress(progress) => {
                 self.bar.set_position(progress.runs);
-                self.bar.set_message(format!("{} found", progress.findings));
+                self.bar.set_message(format!("{}{} found", classes(progress.explored), progress.findings));
                 return Ok(());
             }
             Event::TestFinished(_) => self.bar.inc(1),
@@ -62,6 +63,13 @@ impl Drop for WithProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// How far an exploration is.
+fn classes(explored: Option<Explored>) -> String {
+    let of_all =
+        |Explored { classes, left, .. }| Some(format!("{classes} of about {} classes  ", classes + left?));
+    explored.and_then(of_all).unwrap_or_default()
 }
 
 fn session_bar(budget: Budget) -> ProgressBar {
