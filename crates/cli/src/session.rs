@@ -44,6 +44,10 @@ pub fn rank(options: &RankOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Pr
 
 pub fn explore(options: &ExploreOptions, cancelled: &Arc<AtomicBool>) -> Result<u8, Problem> {
     let (program, search) = (&options.program, &options.search);
+    if program.spurious_wakeups > 0 {
+        let problem = Problem::new("an exploration does not try spurious wake-ups");
+        return Err(problem.help("`threadbare hunt --spurious-wakeups` draws them at random"));
+    }
     interrupt::begin(search.output.reporter("threadbare replay"), Due::session());
     let subject = target::prepare(&program.target, &program.launch, &search.out)?;
     let search = SearchOptions { budget: search.budget.or(Some(Budget::UNLIMITED)), ..search.clone() };

@@ -44,8 +44,13 @@ pub fn hunt(settings: &Settings, program: Arc<Program>) -> Pipeline {
         members.map(|entry| (entry.make)(settings.clone())).collect();
     let prefer = move |waypoints: &[Waypoint]| Preference::Nearest(program.distances(waypoints));
     strategies.push(Box::new(FollowUp::new(settings.clone(), Box::new(prefer))));
+    let pipeline = Pipeline::new("hunt", strategies, &OPENING);
+    // An exploration does not try spurious wake-ups.
+    if settings.plan.spurious > 0 {
+        return pipeline;
+    }
     let finisher = Box::new(Reachability::new(settings.clone()));
-    Pipeline::new("hunt", strategies, &OPENING).finishing(finisher, settings.runs.unwrap_or(RUNS))
+    pipeline.finishing(finisher, settings.runs.unwrap_or(RUNS))
 }
 
 /// The members of the hunt that go on where sleeps may be outlasted.
