@@ -5,10 +5,10 @@
 //! state is the operation, the registers and the stack. A loop that counts, or that writes anywhere but to its own stack,
 //! does more than look.
 //!
-//! Only explorations ask for this ([`Policy::Awake`](threadbare_trace::Policy::Awake)). A round in vain that a thread has
-//! made by itself is no part of the run: the run is the same without it. If what a plan's turns ask for turns out to be
-//! part of one, the thread is *stuck*: it does nothing more in this run, because all that it could do belongs to a run in
-//! which it has not looked so early.
+//! Only explorations ask for this ([`Policy::Awake`](threadbare_trace::Policy::Awake)). A round in vain is no part of the run
+//! if the thread made it by itself: the run is the same without it. The turns of a plan may ask for such a round too. Then
+//! the thread is *stuck* and does nothing more in this run. What it could do later belongs to a run in which it has not
+//! looked so early.
 
 use std::hash::Hasher as _;
 
